@@ -1,6 +1,7 @@
-"""A small repository with this tree's files, and a release that is built from it."""
+"""A small repository with this tree's files, a release that is built from it, and where it is published."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from cluster.shell import run
 from release.commit.tree import Tree
 from release.output.artifacts import Artifacts
 from support.installed import ROOT
+from support.registries import open_registry
 
 VERSION = "7.8.9"
 DATE = "2030-01-02"
@@ -39,3 +41,26 @@ def release(repository: Tree, tmp_path_factory: pytest.TempPathFactory) -> Artif
     options = [f"--version={VERSION}", f"--date={DATE}", f"--output={target}", "--fresh"]
     repository.run("-m", "release", "make", *options)
     return Artifacts(target / "artifacts")
+
+
+@pytest.fixture(scope="session")
+def programs(repository: Tree) -> Path:
+    """The directory of crane and cosign."""
+    return Path(repository.run("-m", "release", "programs").strip())
+
+
+@pytest.fixture
+def registry(programs: Path, tmp_path: Path) -> Iterator[str]:
+    """The address of an empty registry."""
+    with open_registry(programs / "crane", tmp_path / "registry") as address:
+        yield address
+
+
+@pytest.fixture
+def keys(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with cosign.key and cosign.pub, without password."""
+    monkeypatch.setenv("COSIGN_PASSWORD", "")
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    run([programs / "cosign", "generate-key-pair"], cwd=folder)
+    return folder

@@ -5,7 +5,7 @@ import io
 import json
 import struct
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,28 +15,31 @@ from cluster.shell import run
 from release.commit.tree import Tree
 from release.output import layouts
 from release.output.artifacts import Artifacts
-from release.output.images import ARCHITECTURES, PARTS
+from release.output.images import ARCHITECTURES, CHART, DATA, PARTS
 from releases.conftest import DATE, VERSION
-from support.registries import open_registry
 
-MACHINES = {"amd64": 62, "arm64": 183}
-"""e_machine of ELF files: EM_X86_64 and EM_AARCH64."""
+MACHINES = {"amd64": (62, "x86_64"), "arm64": (183, "aarch64")}
+"""e_machine of ELF files, EM_X86_64 and EM_AARCH64, and the end of a wheel's platform."""
+OURS = "opt/memcached-operator/"
+"""What a release adds to its base image."""
 TOOLS = ("bin/pip", "bin/pip3", "bin/gcc", "bin/cc", "bin/make", "bin/ld", "/pip/__init__.py", "/ensurepip/__init__.py")
 """Ends of paths of what builds or installs software."""
 
 
 def test_dry_run_contains_everything_and_commits_nothing(repository: Tree, release: Artifacts) -> None:
     assert {path.as_posix() for path in release.files()} >= {
+        "artifacthub-repo.yml",
         "images.txt",
         "install.yaml",
+        f"memcached-operator-{VERSION}.tgz",
         f"kubectl-memcached-{VERSION}.tar.gz",
         "memcached.yaml",
         "provenance.intoto.json",
         *(release.bill(part, architecture) for part in PARTS for architecture in ARCHITECTURES),
     }
     release.check()
-    for part in release.names():
-        assert set(release.layout(part).platforms()) == set(ARCHITECTURES)
+    platforms = {part: set(release.layout(part).platforms()) for part in release.names()}
+    assert platforms == {part: set(ARCHITECTURES) for part in (*PARTS, *DATA)} | {CHART: set()}
     installer = (release.root / "install.yaml").read_text()
     assert {part: installer.count(f"@{release.layout(part).digest}") for part in PARTS} == {"operator": 2, "agent": 2}
     assert run(["git", "status", "--porcelain"], cwd=repository.root) == ""
@@ -51,13 +54,53 @@ def test_images_have_programs_of_their_architecture_and_no_tools(
 ) -> None:
     layout = release.layout(part)
     image = layout.platforms()[architecture]
-    programs = dict(layouts.files(layout, image, ".so"))
-    libraries = {path: content for path, content in programs.items() if path.startswith("opt/memcached-operator/lib")}
-    assert bool(libraries) == (part == "operator"), "the agent has the standard library only"
-    machines = {path: struct.unpack_from("<H", content, 18)[0] for path, content in libraries.items()}
-    assert {path: machine for path, machine in machines.items() if machine != MACHINES[architecture]} == {}
+    machine, suffix = MACHINES[architecture]
+    found = ours(layout, architecture)
+    machines = {path: struct.unpack_from("<H", content, 18)[0] for path, content in found.items() if is_binary(content)}
+    assert {path: each for path, each in machines.items() if each != machine} == {}
+    wheels = {path: tags(content) for path, content in found.items() if path.endswith(".dist-info/WHEEL")}
+    assert {
+        path: each for path, each in wheels.items() if not all(tag.endswith((suffix, "-any")) for tag in each)
+    } == {}
+    assert bool(machines) == bool(wheels) == (part == "operator"), "the agent has the standard library only"
     assert [path for path, _ in layouts.files(layout, image, *TOOLS)] == []
     assert layout.config(image)["config"]["User"] == "65532:65532"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_images_of_both_architectures_differ_in_binaries_only(release: Artifacts, part: str) -> None:
+    """The image for amd64 is the one that the tests run."""
+    contents = [
+        {
+            path: content
+            for path, content in ours(release.layout(part), architecture).items()
+            if not is_binary(content) and not path.endswith((".dist-info/WHEEL", ".dist-info/RECORD"))
+        }
+        for architecture in ARCHITECTURES
+    ]
+    assert [
+        path for path in contents[0].keys() | contents[1].keys() if contents[0].get(path) != contents[1].get(path)
+    ] == []
+    assert sum(path.endswith(".pyc") for path in contents[0]) > 10
+
+
+def ours(layout: layouts.Layout, architecture: str) -> dict[str, bytes]:
+    """The files that a release adds to the base image of an architecture."""
+    return {
+        path: content
+        for path, content in layouts.files(layout, layout.platforms()[architecture], "")
+        if path.startswith(OURS)
+    }
+
+
+def is_binary(content: bytes) -> bool:
+    """Whether a file is a program or a library."""
+    return content.startswith(b"\x7fELF")
+
+
+def tags(wheel: bytes) -> list[str]:
+    """The tags of a wheel, such as `cp313-cp313-manylinux_2_28_aarch64`."""
+    return [line.removeprefix("Tag: ") for line in wheel.decode().splitlines() if line.startswith("Tag: ")]
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -98,29 +141,6 @@ def test_version_is_not_released_twice(repository: Tree) -> None:
             repository.run("-m", "release", "make", f"--version={VERSION}")
     finally:
         run(["git", "tag", "--delete", f"v{VERSION}"], cwd=repository.root)
-
-
-@pytest.fixture(scope="session")
-def programs(repository: Tree) -> Path:
-    """The directory of crane and cosign."""
-    return Path(repository.run("-m", "release", "programs").strip())
-
-
-@pytest.fixture
-def registry(programs: Path, tmp_path: Path) -> Iterator[str]:
-    """The address of an empty registry."""
-    with open_registry(programs / "crane", tmp_path / "registry") as address:
-        yield address
-
-
-@pytest.fixture
-def keys(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with cosign.key and cosign.pub, without password."""
-    monkeypatch.setenv("COSIGN_PASSWORD", "")
-    folder = tmp_path / "keys"
-    folder.mkdir()
-    run([programs / "cosign", "generate-key-pair"], cwd=folder)
-    return folder
 
 
 INSECURE = ("--insecure-ignore-tlog", "--allow-http-registry")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,11 +124,14 @@ def build(version: str, base_image: str, builder: str, fresh: bool, output: Path
 @registry_option
 @output_option
 def publish(version: str, key: str, plain_http: bool, registry: str, output: Path | None) -> None:
-    """Push the images, sign them and the files, and attach provenance and bills of materials."""
+    """Push the images and the chart, sign them and the files, and attach provenance and bills of materials."""
     artifacts = Artifacts(_folder(version, output) / "artifacts")
     artifacts.check()
     signer = signing.Signer(key, plain_http=plain_http)
-    _run(signing.publish(artifacts.published(registry), artifacts.root / PREDICATE, artifacts.root, signer))
+    published = artifacts.published(registry)
+    with tempfile.TemporaryDirectory(prefix="release-") as scratch:
+        unsigned = artifacts.for_hub(published, Path(scratch))
+        _run(signing.publish(published, artifacts.root / PREDICATE, artifacts.root, signer, unsigned))
 
 
 @main.command("programs")
@@ -154,7 +158,7 @@ def notes(version: str) -> None:
 def verify(
     version: str, key: str, identity: str, issuer: str, plain_http: bool, registry: str, output: Path | None
 ) -> None:
-    """Verify the files of a release, and the images and statements in the registry."""
+    """Verify the files of a release, and the images, the chart and the statements in the registry."""
     artifacts = Artifacts(_folder(version, output) / "artifacts")
     artifacts.check()
     signer = signing.Signer(key, identity, issuer, plain_http)
@@ -206,7 +210,7 @@ def _show(target: Path) -> None:
         click.echo(f"    {path}")
     for part, name in artifacts.names().items():
         layout = artifacts.layout(part)
-        click.echo(f"    {IMAGES}/{part}/  {name}  {', '.join(layout.platforms())}  {layout.digest}")
+        click.echo(f"    {IMAGES}/{part}/  {name}  {', '.join(layout.platforms()) or 'any'}  {layout.digest}")
 
 
 def run() -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -241,6 +242,13 @@ def test_metadata_of_the_chart() -> None:
     used = {container["image"] for container in containers}
     used |= {each["value"] for container in containers for each in container["env"] if "RELATED_IMAGE" in each["name"]}
     assert {each["image"] for each in images} == used
+
+
+def test_owners_on_artifact_hub_are_the_maintainers() -> None:
+    metadata = mapping((ROOT / "config/artifact-hub/artifacthub-repo.yml").read_text(), "artifacthub-repo.yml")
+    assert sorted(metadata) == ["owners", "repositoryID"], "Artifact Hub ignores a misspelled field"
+    assert str(UUID(metadata["repositoryID"])) == metadata["repositoryID"]
+    assert metadata["owners"] == mapping((ROOT / FOLDER / "Chart.yaml").read_text(), "Chart.yaml")["maintainers"]
 
 
 def parse_list(text: str) -> list[Object]:

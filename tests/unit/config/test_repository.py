@@ -61,6 +61,8 @@ def copied(commands: str) -> list[str]:
 def test_dependencies_are_built_from_hashed_requirements() -> None:
     commands = stages()["dependencies"][1]
     assert ("--require-hashes" in commands, "--only-binary :all:" in commands) == (True, True)
+    # pip evaluates markers for the machine that builds, whatever its option --platform is.
+    assert not re.search(r"; .*(platform_machine|sys_platform|platform_system)", (ROOT / RUNTIME).read_text())
 
 
 def test_commands_run_on_the_platform_that_builds() -> None:

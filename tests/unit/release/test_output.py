@@ -13,8 +13,8 @@ import pytest
 
 from cluster.public.images import BASE
 from release.errors import ReleaseError
-from release.output import images, layouts, provenance, sbom, signing
-from release.output.artifacts import Artifacts
+from release.output import images, layouts, provenance, registry, sbom, signing
+from release.output.artifacts import HUB, Artifacts
 from release.output.assemble import packers
 from release.output.layouts import Layout
 
@@ -75,12 +75,31 @@ def test_upper_layers_replace_files(tmp_path: Path) -> None:
     assert list(layouts.files(made, made.platforms()["amd64"], ".txt")) == [("a.txt", b"high"), ("b.txt", b"b")]
 
 
+CHART = packed(
+    {
+        "op/Chart.yaml": json.dumps(
+            {
+                "name": "op",
+                "version": "1.2.3",
+                "description": "d",
+                "home": "https://example.com",
+                "sources": ["https://example.com/p"],
+                "maintainers": [{"name": "a", "email": "a@example.com"}],
+            }
+        ),
+        "op/charts/other/Chart.yaml": "{}",
+    }
+)
+
+
 @pytest.fixture
 def artifacts(tmp_path: Path) -> Artifacts:
     """A small release."""
     made = Artifacts(tmp_path / "artifacts")
-    for part, name in NAMES.items():
-        layouts.join(layout(made.layout(part).root, ("amd64", "arm64"), {"part": part}), name)
+    for part in (*images.PARTS, *images.DATA):
+        layouts.join(layout(made.layout(part).root, ("amd64", "arm64"), {"part": part}), NAMES[part])
+    registry.chart(CHART, 0).write(made.layout(images.CHART).root, NAMES[images.CHART])
+    (made.root / HUB).write_text("owners: []\n")
     for part in images.PARTS:
         for architecture in images.ARCHITECTURES:
             made.write_json(made.bill(part, architecture), {})
@@ -95,6 +114,14 @@ def test_release_names_its_images_by_digest(artifacts: Artifacts) -> None:
     lines = (artifacts.root / "images.txt").read_text().splitlines()
     assert lines == [f"{NAMES[part]}@{artifacts.layout(part).digest}" for part in sorted(NAMES)]
     artifacts.check()
+
+
+def damage_chart(artifacts: Artifacts) -> str:
+    """Change the chart that is pushed."""
+    made = artifacts.layout("chart")
+    (layer,) = made.layers(made.digest)
+    layer.write_bytes(packed({"op/Chart.yaml": "name: other\n"}))
+    return f"chart: sha256:{layer.name}"
 
 
 def damage_file(artifacts: Artifacts) -> str:
@@ -123,7 +150,7 @@ def damage_layer(artifacts: Artifacts) -> str:
     return f"agent: sha256:{layer.name}"
 
 
-@pytest.mark.parametrize("damage", [damage_file, add_file, remove_file, damage_layer])
+@pytest.mark.parametrize("damage", [damage_file, add_file, remove_file, damage_layer, damage_chart])
 def test_changed_release_is_found(artifacts: Artifacts, damage: Any) -> None:
     name = damage(artifacts)
     with pytest.raises(ReleaseError, match=f"^not as released: {name}"):
@@ -241,10 +268,30 @@ def test_everything_is_signed_and_verified(artifacts: Artifacts) -> None:
         str(artifacts.root / "SHA256SUMS")
     }
     attested = [words[-1] for words in made if words[1] == "attest"]
-    assert len(attested) == len([words for words in checked if words[1] == "verify-attestation"]) == 4 + 2 * 2
+    assert len(attested) == len([words for words in checked if words[1] == "verify-attestation"]) == 5 + 2 * 2
     assert all(
         "--key" in words and "--allow-http-registry" in words for words in made if words[1] in {"sign", "attest"}
     )
+
+
+def test_metadata_for_artifact_hub_is_pushed_beside_the_chart_and_not_signed(
+    artifacts: Artifacts, tmp_path: Path
+) -> None:
+    """Its tag moves with each release, so it is not one of the images that a release verifies."""
+    published = artifacts.published()
+    (hub,) = artifacts.for_hub(published, tmp_path / "hub")
+    assert hub.name == "registry.example.com/charts/memcached-operator:artifacthub.io"
+    made = list(signing.publish(published, artifacts.root / "p.json", artifacts.root, signing.Signer(), [hub]))
+    assert [words[:2] for words in made if hub.name in words or hub.reference in words] == [["crane", "push"]]
+    (artifacts.root / HUB).unlink()
+    assert artifacts.for_hub(published, tmp_path / "hub") == []
+
+
+def test_release_of_a_tree_without_chart(tmp_path: Path) -> None:
+    made = Artifacts(tmp_path)
+    layouts.join(layout(made.layout("agent").root, ("amd64", "arm64"), {}), NAMES["agent"])
+    made.write_list(NAMES)
+    assert (made.names(), made.for_hub(made.published(), tmp_path)) == ({"agent": NAMES["agent"]}, [])
 
 
 def test_keyless_signatures_name_who_may_sign(artifacts: Artifacts) -> None:

@@ -13,7 +13,8 @@ class Place:
     """What names a value in a file: the matches of `pattern`, whose group `value` is the value.
 
     `value`: `version`; `operator` or `agent`: the repository of an image; `agent-image`: with its tag; `base`: the base
-    image. `count`: how many matches there must be; 0: any number, but one at least.
+    image; `charts`: what contains the Helm chart in the registry. `count`: how many matches there must be; 0: any,
+    but one at least.
     """
 
     file: str
@@ -40,6 +41,11 @@ PLACES: Final = (
     Place("docs/install.md", "version", r"^  newTag: (?P<value>\S+)$", 0),
     Place("docs/install.md", "operator", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator$"),
     Place("docs/install.md", "agent", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator-agent$"),
+    *(
+        Place(file, "charts", r"oci://(?P<value>\S+)/memcached-operator\b", 0)
+        for file in ("docs/install.md", "docs/helm.md", "tools/chart/files/README.md")
+    ),
+    *(Place(file, "version", r"--version (?P<value>\d+\.\d+\.\d+)", 0) for file in ("docs/install.md", "docs/helm.md")),
     Place("Dockerfile", "base", r"^ARG BASE_IMAGE=(?P<value>\S+)$"),
 )
 

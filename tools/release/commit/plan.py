@@ -140,6 +140,7 @@ def changes(files: Mapping[str, str], plan: Plan) -> dict[str, str]:
         "operator": plan.names.operator,
         "agent": plan.names.agent,
         "agent-image": plan.names.tagged(plan.version)["agent"],
+        "charts": plan.names.charts,
     }
     if plan.base and not plan.base.startswith(LOCAL):
         values["base"] = plan.base

@@ -1,13 +1,14 @@
 """The directory of a release: what it contains, its list of images and its checksums."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from release.errors import ReleaseError
-from release.output.images import PARTS
+from release.output import registry
+from release.output.images import CHART, PARTS
 from release.output.layouts import Layout, sha256
 from release.output.signing import SIGNATURE, SUMS, Published
 
@@ -15,6 +16,8 @@ IMAGES: Final = "images"
 LIST: Final = "images.txt"
 PROVENANCE: Final = "provenance.intoto.json"
 PREDICATE: Final = "provenance.predicate.json"
+HUB: Final = "artifacthub-repo.yml"
+"""The metadata of the chart's repository for Artifact Hub."""
 NOT_SUMMED: Final = frozenset({SUMS, SIGNATURE})
 
 
@@ -36,8 +39,9 @@ class Artifacts:
         return file
 
     def write_list(self, names: Mapping[str, str]) -> None:
-        """Write images.txt: each image with tag and digest."""
-        lines = [f"{name}@{self.layout(part).digest}" for part, name in sorted(names.items())]
+        """Write images.txt: each image that is built, and the chart, with tag and digest."""
+        built = {part: name for part, name in sorted(names.items()) if self.layout(part).root.exists()}
+        lines = [f"{name}@{self.layout(part).digest}" for part, name in built.items()]
         (self.root / LIST).write_text("\n".join([*lines, ""]))
 
     def names(self) -> dict[str, str]:
@@ -57,15 +61,27 @@ class Artifacts:
         """The file of an image's bill of materials, below the root."""
         return f"sbom/{part}-{architecture}.cdx.json"
 
-    def published(self, registry: str = "") -> list[Published]:
-        """The images to publish; `registry` replaces the registry of their names, for tests."""
+    def published(self, host: str = "") -> list[Published]:
+        """The images and the chart to publish; `host` replaces the registry of their names, for tests."""
         found: list[Published] = []
         for part, name in self.names().items():
             layout = self.layout(part)
-            place = f"{registry}/{name.partition('/')[2]}" if registry else name
+            place = f"{host}/{name.partition('/')[2]}" if host else name
             bills = {digest: self.root / self.bill(part, arch) for arch, digest in layout.platforms().items()}
             found.append(Published(layout.root, place, layout.digest, bills if part in PARTS else {}))
         return found
+
+    def for_hub(self, published: Iterable[Published], scratch: Path) -> list[Published]:
+        """The metadata of the chart's repository, written into a layout in `scratch`; empty without chart or metadata.
+
+        Each release moves its tag.
+        """
+        chart = next((each for each in published if each.layout == self.layout(CHART).root), None)
+        if not chart or not (self.root / HUB).exists():
+            return []
+        name = f"{chart.repository}:{registry.HUB_TAG}"
+        layout = registry.hub((self.root / HUB).read_bytes()).write(scratch, name)
+        return [Published(layout.root, name, layout.digest, {})]
 
     def files(self) -> list[Path]:
         """The files of a release that are not blobs of images, below the root."""

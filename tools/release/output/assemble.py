@@ -10,14 +10,15 @@ from cluster.public.images import BUILD, opened
 from cluster.shell import run
 from release.commit.plan import FILES, Plan, repository
 from release.commit.tree import Tree
-from release.output import images, layouts, provenance, sbom
-from release.output.artifacts import PREDICATE, PROVENANCE, Artifacts, by_digest
+from release.output import images, layouts, provenance, registry, sbom
+from release.output.artifacts import HUB, PREDICATE, PROVENANCE, Artifacts, by_digest
 
 INPUTS: Final = ("Dockerfile", "requirements/plugin.txt", "requirements/runtime.txt")
 """Files that decide what the images and the kubectl plugin contain besides the sources."""
 PACKERS: Final = {"tools/chart": ("chart", "package"), "tools/plugin": ("plugin", "package", "--archive-only")}
 """The modules, and their commands, that pack the Helm chart and the kubectl plugin."""
 INSTALLER: Final = "install.yaml"
+HUB_SOURCE: Final = f"config/artifact-hub/{HUB}"
 
 
 def machine() -> str:
@@ -44,6 +45,7 @@ def assemble(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder:
         shutil.copy(data / "dist" / INSTALLER, artifacts.root / INSTALLER)
     for words in packers(tree.root):
         tree.run("-m", *words, f"--output={artifacts.root}")
+    _write_chart(tree, plan, artifacts)
     _write_bills(plan, artifacts)
     artifacts.write_list(names)
     _write_provenance(tree, plan, artifacts, commit, builder)
@@ -77,6 +79,15 @@ def _write_data(tree: Tree, plan: Plan, artifacts: Artifacts, target: Path) -> N
 
 def _write_catalog(tree: Tree, bundle: str, target: Path) -> None:
     tree.run("-m", "bundle", "catalog", target, f"--bundle-image={bundle}", f"--output={target}")
+
+
+def _write_chart(tree: Tree, plan: Plan, artifacts: Artifacts) -> None:
+    """Write the packed chart as an artifact, and what Artifact Hub reads about its repository, if the tree has them."""
+    for archive in artifacts.root.glob(f"{images.CHART_NAME}-*.tgz"):
+        name = plan.names.tagged(plan.version)[images.CHART]
+        registry.chart(archive.read_bytes(), plan.epoch).write(artifacts.layout(images.CHART).root, name)
+    if (tree.root / HUB_SOURCE).exists():
+        shutil.copy(tree.root / HUB_SOURCE, artifacts.root / HUB)
 
 
 def _write_bills(plan: Plan, artifacts: Artifacts) -> None:

@@ -12,6 +12,9 @@ from cluster.shell import run
 from release.output.layouts import Layout, join
 
 ARCHITECTURES: Final[tuple[str, ...]] = ("amd64", "arm64")
+CHART: Final = "chart"
+"""The part of a release that is a Helm chart."""
+CHART_NAME: Final = "memcached-operator"
 LOCAL: Final = "localhost/"
 """The prefix of images without a registry."""
 PREFIX: Final = f"{LOCAL}memcached-operator/release"
@@ -28,13 +31,19 @@ class Names:
     operator: str
     agent: str
 
+    @property
+    def charts(self) -> str:
+        """What the chart is in: the directory `charts` beside the operator's image."""
+        return f"{self.operator.rpartition('/')[0]}/charts"
+
     def tagged(self, version: str) -> dict[str, str]:
-        """Each image by its part of the release, with its tag."""
+        """Each image, and the chart, by its part of the release, with its tag."""
         return {
             "operator": f"{self.operator}:{version}",
             "agent": f"{self.agent}:{version}",
             "bundle": f"{self.operator}-bundle:v{version}",
             "catalog": f"{self.operator}-catalog:v{version}",
+            CHART: f"{self.charts}/{CHART_NAME}:{version}",
         }
 
     @property

@@ -1,4 +1,4 @@
-"""Images on disk, as OCI image layouts: one index with an image for each architecture.
+"""Images on disk, as OCI image layouts: one index with an image for each architecture, or one artifact.
 
 https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
@@ -37,15 +37,16 @@ class Layout:
 
     @property
     def digest(self) -> str:
-        """The digest of the index. Raises ReleaseError if the architectures are not joined yet."""
+        """The digest of the index, or of the artifact. Raises ReleaseError if the architectures are not joined yet."""
         found = self.descriptors()
-        if len(found) != 1 or found[0]["mediaType"] != INDEX:
+        if len(found) != 1 or not (found[0]["mediaType"] == INDEX or "artifactType" in found[0]):
             raise ReleaseError(f"{self.root} has no index of its images: build the release again")
         return found[0]["digest"]
 
     def platforms(self) -> dict[str, str]:
-        """The digest of the image of each architecture."""
-        return {each["platform"]["architecture"]: each["digest"] for each in self.load(self.digest)["manifests"]}
+        """The digest of the image of each architecture; empty for an artifact."""
+        manifests = self.load(self.digest).get("manifests", [])
+        return {each["platform"]["architecture"]: each["digest"] for each in manifests}
 
     def layers(self, digest: str) -> list[Path]:
         """The layers of one image, lowest first: tar files, compressed with gzip."""
@@ -58,7 +59,8 @@ class Layout:
     def problems(self) -> Iterator[str]:
         """The blobs whose content has another digest than their name, and those that are missing."""
         wanted = {self.digest}
-        for image in self.platforms().values():
+        top = self.load(self.digest) if self.blob(self.digest).exists() else {}
+        for image in [each["digest"] for each in top.get("manifests", [])] or [self.digest]:
             content = self.load(image) if self.blob(image).exists() else {}
             parts = [content["config"], *content["layers"]] if content else []
             wanted |= {image, *(part["digest"] for part in parts)}

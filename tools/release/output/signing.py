@@ -4,7 +4,7 @@ With a key, signatures are made and verified with it alone. Without one, cosign 
 records the signature in the public transparency log ("keyless").
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,6 +38,10 @@ class Signer:
         if self.key:
             return ["--key", self.key, "--insecure-ignore-tlog"]
         return ["--certificate-identity-regexp", self.identity, "--certificate-oidc-issuer", self.issuer]
+
+    def push(self, layout: Path, image: str) -> list[str]:
+        """Push an image from a layout."""
+        return ["crane", "push", *(["--insecure"] if self.plain_http else []), str(layout), image]
 
     def sign(self, image: str) -> list[str]:
         """Sign an image, and the image of each architecture below it."""
@@ -96,11 +100,16 @@ class Published:
         return f"{self.repository}@{self.digest}"
 
 
-def publish(images: list[Published], predicate: Path, folder: Path, signer: Signer) -> Iterator[list[str]]:
-    """The commands that push the images, sign them and the sums, and attach provenance and bills."""
+def publish(
+    images: list[Published], predicate: Path, folder: Path, signer: Signer, unsigned: Sequence[Published] = ()
+) -> Iterator[list[str]]:
+    """The commands that push the images, sign them and the sums, and attach provenance and bills.
+
+    `unsigned`: what is only pushed, because its tag moves.
+    """
+    for image in [*images, *unsigned]:
+        yield signer.push(image.layout, image.name)
     for image in images:
-        insecure = ["--insecure"] if signer.plain_http else []
-        yield ["crane", "push", *insecure, str(image.layout), image.name]
         yield signer.sign(image.reference)
         yield signer.attest(image.reference, PROVENANCE, predicate)
         for digest, file in image.bills.items():

@@ -9,6 +9,7 @@ import pytest
 from faults.campaigns.mutants import copy_sources
 from faults.process import ROOT
 from faults.sources import CONFIG, digest
+from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
 
 READERS = [*(ROOT / "tests/faults").rglob("*.py"), ROOT / "tests/integration/control_plane.py"]
 
@@ -47,6 +48,15 @@ def test_other_files_do_not_change_the_digest(path: str, tree: Path) -> None:
     (tree / path).parent.mkdir(exist_ok=True)
     (tree / path).write_text("changed\n")
     assert digest(tree, tree / "config") == before
+
+
+def test_image_that_a_release_writes_does_not_change_the_digest(tree: Path) -> None:
+    """Otherwise, the pages of every release would say that its figures are those of an earlier version."""
+    before, file = digest(tree, tree / "config"), tree / "api/memcached_api/images.py"
+    file.write_text(file.read_text().replace(DEFAULT_AGENT_IMAGE, "registry.example.com/agent:9.9.9"))
+    assert digest(tree, tree / "config") == before
+    file.write_text(file.read_text().replace(DEFAULT_IMAGE, "registry.example.com/memcached:9.9.9"))
+    assert digest(tree, tree / "config") != before
 
 
 def test_digest_covers_every_manifest_that_the_fault_tests_read() -> None:

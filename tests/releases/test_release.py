@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import shutil
 import struct
 import tarfile
 from collections.abc import Callable
@@ -12,11 +13,13 @@ import pytest
 
 from cluster.errors import ClusterError
 from cluster.shell import run
+from release.commit.prepare import PATCH
+from release.commit.repository import Repository
 from release.commit.tree import Tree
 from release.output import layouts
-from release.output.artifacts import Artifacts
+from release.output.artifacts import IMAGES, PREDICATE, PROVENANCE, Artifacts
 from release.output.images import ARCHITECTURES, CHART, DATA, PARTS
-from releases.conftest import DATE, VERSION
+from releases.conftest import VERSION
 
 MACHINES = {"amd64": (62, "x86_64"), "arm64": (183, "aarch64")}
 """e_machine of ELF files, EM_X86_64 and EM_AARCH64, and the end of a wheel's platform."""
@@ -70,18 +73,17 @@ def test_images_have_programs_of_their_architecture_and_no_tools(
 @pytest.mark.parametrize("part", PARTS)
 def test_images_of_both_architectures_differ_in_binaries_only(release: Artifacts, part: str) -> None:
     """The image for amd64 is the one that the tests run."""
-    contents = [
-        {
-            path: content
-            for path, content in ours(release.layout(part), architecture).items()
-            if not is_binary(content) and not path.endswith((".dist-info/WHEEL", ".dist-info/RECORD"))
-        }
-        for architecture in ARCHITECTURES
-    ]
-    assert [
-        path for path in contents[0].keys() | contents[1].keys() if contents[0].get(path) != contents[1].get(path)
-    ] == []
-    assert sum(path.endswith(".pyc") for path in contents[0]) > 10
+    first, second = (
+        {path: content for path, content in ours(release.layout(part), each).items() if is_portable(path, content)}
+        for each in ARCHITECTURES
+    )
+    assert [path for path in first.keys() | second.keys() if first.get(path) != second.get(path)] == []
+    assert sum(path.endswith(".pyc") for path in first) > 10
+
+
+def is_portable(path: str, content: bytes) -> bool:
+    """Whether a file must be the same for all architectures; wheels describe how they were built."""
+    return not is_binary(content) and (".dist-info/" not in path or path.endswith("/METADATA"))
 
 
 def ours(layout: layouts.Layout, architecture: str) -> dict[str, bytes]:
@@ -117,12 +119,24 @@ def test_bill_of_materials_lists_the_locked_versions(repository: Tree, release: 
             assert {"kopf", "aiohttp", "msgspec", "cryptography"} <= found.keys()
 
 
-def test_second_build_has_equal_digests(repository: Tree, release: Artifacts, tmp_path: Path) -> None:
-    options = [f"--version={VERSION}", f"--date={DATE}", f"--output={tmp_path}", "--fresh"]
-    repository.run("-m", "release", "make", *options)
-    again = Artifacts(tmp_path / "artifacts")
+def test_build_of_the_tag_has_equal_digests(repository: Tree, release: Artifacts, tmp_path: Path) -> None:
+    """The release is committed as DRY_RUN=false does it, and built again as the workflow does it."""
+    run(["git", "clone", "--quiet", repository.root, tmp_path / "clone"])
+    run(["git", "config", "user.name", "test"], cwd=tmp_path / "clone")
+    run(["git", "config", "user.email", "test@example.com"], cwd=tmp_path / "clone")
+    tagged = Repository(tmp_path / "clone")
+    tagged.release(VERSION, (release.root.parent / PATCH).read_text())
+    options = [f"--version={VERSION}", f"--output={tmp_path / 'again'}", "--fresh"]
+    Tree(tagged.root, repository.python).run("-m", "release", "build", *options)
+    again = Artifacts(tmp_path / "again/artifacts")
     assert (again.root / "images.txt").read_text() == (release.root / "images.txt").read_text()
-    assert again.sums() == release.sums()
+    # Only the provenance names the commit.
+    sums, expected = again.sums(), release.sums()
+    assert {name for name in sums.keys() | expected.keys() if sums.get(name) != expected.get(name)} == {
+        PREDICATE,
+        PROVENANCE,
+    }
+    assert tagged.commit() in (again.root / PROVENANCE).read_text()
 
 
 def test_uncommitted_changes_are_not_released(repository: Tree) -> None:
@@ -149,6 +163,16 @@ INSECURE = ("--insecure-ignore-tlog", "--allow-http-registry")
 Verify = Callable[[str], None]
 
 
+def downloaded(release: Artifacts, target: Path) -> Artifacts:
+    """The files of a release as users download them from its page: in one directory, without the images."""
+    found = Artifacts(target / "artifacts")
+    found.root.mkdir(parents=True)
+    for path in release.root.rglob("*"):
+        if path.is_file() and path.relative_to(release.root).parts[0] != IMAGES:
+            shutil.copy(path, found.root / path.name)
+    return found
+
+
 @pytest.fixture
 def verify(repository: Tree, release: Artifacts, registry: str, keys: Path) -> Verify:
     """Publish the release, signed with a key; the function verifies it with another or the same key's public half."""
@@ -172,10 +196,13 @@ def forged(image: bytes) -> bytes:
 
 
 def test_release_is_verified_and_a_forgery_is_not(
-    release: Artifacts, registry: str, keys: Path, programs: Path, verify: Verify, tmp_path: Path
+    repository: Tree, release: Artifacts, registry: str, keys: Path, programs: Path, verify: Verify, tmp_path: Path
 ) -> None:
     public = str(keys / "cosign.pub")
     verify(public)
+    files = downloaded(release, tmp_path / "downloaded")
+    shared = [f"--output={files.root.parent}", f"--registry={registry}", "--plain-http"]
+    repository.run("-m", "release", "verify", f"--version={VERSION}", f"--key={public}", *shared)
 
     other = tmp_path / "other"
     other.mkdir()

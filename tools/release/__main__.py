@@ -22,7 +22,7 @@ from release.commit.tree import Tree, copied
 from release.errors import ReleaseError
 from release.output import signing
 from release.output.artifacts import IMAGES, PREDICATE, Artifacts
-from release.output.assemble import assemble
+from release.output.assemble import assemble, seal
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = "build/release"
@@ -75,10 +75,13 @@ def make(
         plan.check_publishable()
     target = _folder(version, output)
     prepared = prepare(repository, plan, target, Path(sys.executable))
-    assemble(prepared, plan, Artifacts(target / "artifacts"), repository.commit(), builder, fresh=fresh)
-    _show(target)
+    artifacts = Artifacts(target / "artifacts")
+    assemble(prepared, plan, artifacts, repository.commit(), builder, fresh=fresh)
     if commit:
         repository.release(version, (target / PATCH).read_text())
+        seal(prepared, plan, artifacts, repository.commit(), builder)
+    _show(target)
+    if commit:
         click.echo(f"Committed and tagged v{version}. Push both: git push --follow-tags")
     else:
         click.echo(
@@ -162,7 +165,7 @@ def verify(
     artifacts = Artifacts(_folder(version, output) / "artifacts")
     artifacts.check()
     signer = signing.Signer(key, identity, issuer, plain_http)
-    published = artifacts.published(registry)
+    published = artifacts.released(registry)
     for image in published:
         # The tag may name another image with a valid signature, such as that of an earlier release.
         if (found := _output(signer.digest(image.name)).strip()) != image.digest:

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import json
+import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,7 +103,9 @@ def artifacts(tmp_path: Path) -> Artifacts:
     (made.root / HUB).write_text("owners: []\n")
     for part in images.PARTS:
         for architecture in images.ARCHITECTURES:
-            made.write_json(made.bill(part, architecture), {})
+            digest = made.layout(part).platforms()[architecture]
+            bill = sbom.bill(NAMES[part].rpartition(":")[0], "1.2.3", digest, architecture, 0, [])
+            made.write_json(made.bill(part, architecture), bill)
     (made.root / "install.yaml").write_text("kind: Namespace\n")
     made.write_list(NAMES)
     made.write_sums()
@@ -114,6 +117,20 @@ def test_release_names_its_images_by_digest(artifacts: Artifacts) -> None:
     lines = (artifacts.root / "images.txt").read_text().splitlines()
     assert lines == [f"{NAMES[part]}@{artifacts.layout(part).digest}" for part in sorted(NAMES)]
     artifacts.check()
+
+
+def test_files_alone_are_verified_as_with_the_images(artifacts: Artifacts) -> None:
+    """Users download the files; the images are in the registry."""
+    signer = signing.Signer("cosign.pub")
+    expected = sorted(signing.verify(artifacts.published(), artifacts.root, signer))
+    shutil.rmtree(artifacts.root / "images")
+    artifacts.check()
+    assert sorted(signing.verify(artifacts.released(), artifacts.root, signer)) == expected
+    with pytest.raises(ReleaseError, match="has no images: build the release"):
+        artifacts.published()
+    (artifacts.root / "SHA256SUMS").unlink()
+    with pytest.raises(ReleaseError, match="SHA256SUMS is missing: build the release"):
+        artifacts.check()
 
 
 def damage_chart(artifacts: Artifacts) -> str:
@@ -258,7 +275,7 @@ def test_everything_is_signed_and_verified(artifacts: Artifacts) -> None:
     published = artifacts.published("localhost:5000")
     signer = signing.Signer("cosign.key", plain_http=True)
     made = list(signing.publish(published, artifacts.root / "p.json", artifacts.root, signer))
-    checked = list(signing.verify(published, artifacts.root, signer))
+    checked = list(signing.verify(artifacts.released("localhost:5000"), artifacts.root, signer))
     signed = {words[-1] for words in made if words[1] in {"sign", "sign-blob"}}
     verified = {words[-1] for words in checked if words[1] in {"verify", "verify-blob"}}
     assert {each.partition("@")[0] for each in signed if "@" in each} == {

@@ -48,6 +48,13 @@ def assemble(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder:
     _write_chart(tree, plan, artifacts)
     _write_bills(plan, artifacts)
     artifacts.write_list(names)
+    seal(tree, plan, artifacts, commit, builder)
+
+
+def seal(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder: str) -> None:
+    """Write the provenance, which names the commit, and the sums: again when the release is committed."""
+    for name in (PREDICATE, PROVENANCE):
+        (artifacts.root / name).unlink(missing_ok=True)
     _write_provenance(tree, plan, artifacts, commit, builder)
     artifacts.write_sums()
 

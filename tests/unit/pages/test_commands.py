@@ -13,9 +13,9 @@ PAGES = ("README.md", *sorted(file.name for file in (ROOT / "docs").glob("*.md")
 RUN_IN_PARTS = {"plugin.md"}
 """Pages whose examples one test runs all, with their output (tests/unit/plugin/test_page.py)."""
 REASONS = {
-    "publishes images": 4,
+    "publishes images": 5,
     "needs a registry with the images": 2,
-    "needs a published release": 1,
+    "needs a published release": 2,
     "runs the tests": 2,
     "repeats helm.md": 1,
     "deletes a kind that other tests use": 1,

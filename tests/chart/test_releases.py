@@ -191,15 +191,6 @@ def test_installation_of_kubectl_becomes_a_release_and_back(shell: Shell) -> Non
     assert labelled == {"kustomize", "Helm"}, "only the definitions keep Helm's label: the manifest has none for them"
 
 
-def test_installation_of_kubectl_becomes_a_release_with_labels_and_annotations(shell: Shell) -> None:
-    shell.run("kubectl apply --server-side --force-conflicts -f dist/install.yaml")
-    before = shell.objects()
-    shell.run(page_commands("helm.md", "### From kubectl to Helm\n", 1))
-    install = f"helm install memcached-operator charts/memcached-operator -n {NAMESPACE}"
-    shell.run(" ".join([install, *shell.merge]))
-    assert contents(shell.objects()) == contents(before)
-
-
 def contents(found: dict[str, Object]) -> dict[str, Object]:
     """The uid of each object, and everything in it except for its metadata and its status."""
     return {

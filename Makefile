@@ -251,7 +251,7 @@ scorecard:
 olm: venv docker-build docker-push ## Run OLM on the local cluster and serve this tree's bundle, with IMG, in a catalog.
 	@$(VENV_TOOLS) project olm $(IMAGES) -- $(RELEASE)
 
-include tools/release/release.mk tools/plugin/plugin.mk
+include tools/release/release.mk tools/plugin/plugin.mk tools/pages/site/site.mk
 ##@ Cluster
 .PHONY: cluster cluster-down
 cluster: ## Start a real Kubernetes on this machine, building what is missing.

@@ -58,7 +58,7 @@ def undeploy(overlay: str) -> None:
 
 
 def overlay_for(watched: list[str]) -> str:
-    """A copy of the overlay with other namespaces in its list, as described in docs/install.md."""
+    """A copy of the overlay with other namespaces in its list, as described in docs/install-kubectl.md."""
     shutil.rmtree(COPY, ignore_errors=True)
     shutil.copytree(OVERLAY, COPY)
     replacements = {"team-a": watched[0], "team-b": watched[1], "../../default": "../../config/default"}

@@ -48,6 +48,57 @@ def test_first_cache(shell: PageShell) -> None:
     assert must_get("memcacheds", shell.namespace, "sessions")["spec"]["size"] == 5
 
 
+def forwarded(script: str) -> str:
+    """The script, which waits until the port is forwarded instead of a fixed time."""
+    waiting = "until (: < /dev/tcp/127.0.0.1/11211) 2> /dev/null; do sleep 0.1; done"
+    assert "sleep 2" in script
+    return script.replace("sleep 2", waiting)
+
+
+def test_cache_of_the_trial(shell: PageShell) -> None:
+    (shell.folder / "examples").symlink_to(ROOT / "examples")
+    shell.run(page_commands("try.md", "Create a cache with one pod"))
+    assert "VALUE greeting 0 5" in shell.run(forwarded(page_commands("try.md", "Store an item")))
+    delete, get = page_commands("try.md", "The operator restores what it owns.").splitlines()
+    shell.run(delete)
+    eventually(lambda: "cache" in shell.run(f"{get} || true"), description="the Service is restored")
+    denied = shell.run(
+        f"({page_commands('try.md', 'It rejects what memcached cannot run with.').rstrip()}) 2>&1 || true"
+    )
+    assert "spec.cache.memory" in denied
+
+
+def test_problems_of_a_cache(shell: PageShell) -> None:
+    """Each command of the page works with a cache that has no problem. `kubectl memcached` then ends with 0."""
+    install_plugin(shell)
+    manifest = located("first-cache.md", "## 1. Describe the cache\n", languages=("yaml",)).text
+    shell.write("sessions.yaml", manifest.replace("namespace: shop", f"namespace: {shell.namespace}"))
+    shell.run(page_commands("first-cache.md", "## 2. Create it\n"))
+    shell.run(page_commands("first-cache.md", "## 2. Create it\n", 1))
+    shell.run(page_commands("troubleshoot.md", "Start here."))
+    shell.run(page_commands("troubleshoot.md", "## Pods are pending\n"))
+    assert "Ready=True" in shell.run(page_commands("troubleshoot.md", "## A pod is not ready\n"))
+    logs, status = page_commands("troubleshoot.md", "## A pod crashes\n").splitlines()
+    assert "previous terminated container" in shell.run(f"({logs}) 2>&1 || true")
+    shell.run(status)
+    assert "AsExpected" in shell.run(page_commands("troubleshoot.md", "## Degraded: each reason\n"))
+    shell.run(page_commands("troubleshoot.md", "## The status does not change\n"))
+    assert "STAT evictions 0" in shell.run(forwarded(page_commands("troubleshoot.md", "## Items are evicted\n")))
+    events, top = page_commands("troubleshoot.md", "## The hit ratio is low\n").splitlines()
+    shell.run(events)
+    shell.run(f"{top} --once")
+    assert "sessions-" in shell.run(page_commands("troubleshoot.md", "## Connections are refused\n"))
+    servers, find = page_commands("troubleshoot.md", "## Stale keys after scaling\n").splitlines()
+    assert "sessions-2.sessions." in shell.run(servers)
+    shell.run(f"{find} || [ $? = 1 ]")
+    shell.run(page_commands("troubleshoot.md", "## Webhook errors\n"))
+    assert "sessions" in shell.run(page_commands("troubleshoot.md", "## A drain waits\n"))
+    shell.run(page_commands("troubleshoot.md", "## A child is missing or changes back\n"))
+    shell.run(page_commands("troubleshoot.md", "## A Secret is not used\n"))
+    patch = page_commands("lifecycle.md", "## Upgrade memcached\n")
+    shell.run(f"{patch.rstrip()} --dry-run=server")
+
+
 def test_pause_restart_and_defaults_of_existing_objects(shell: PageShell) -> None:
     kube.apply(sessions(shell.namespace))
     wait_until_ready(shell.namespace, "sessions")
@@ -149,11 +200,16 @@ def test_dashboards_are_installed(shell: PageShell) -> None:
         kubectl("delete", "--ignore-not-found", "-k", str(ROOT / "config/grafana"))
 
 
-def test_plugin(shell: PageShell) -> None:
+def install_plugin(shell: PageShell) -> None:
+    """Put the plugin of these sources into the PATH of the shell."""
     (shell.folder / "bin").mkdir()
     program = shell.folder / "bin/kubectl-memcached"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT / "plugin"} exec {sys.executable} -m kubectl_memcached "$@"\n')
     program.chmod(0o755)
+
+
+def test_plugin(shell: PageShell) -> None:
+    install_plugin(shell)
     (shell.folder / ".local/bin").mkdir(parents=True)
     shell.run(page_commands("plugin.md", "### Completion\n"), HOME=str(shell.folder))
     assert (shell.folder / ".local/bin/kubectl_complete-memcached").stat().st_mode & 0o111

@@ -1,4 +1,4 @@
-"""Changing the installation method, and downgrades, with the commands of docs/install.md."""
+"""Changing the installation method, and downgrades, with the commands of docs/install*.md."""
 
 import os
 import subprocess
@@ -21,9 +21,10 @@ from support.waiting import COMMAND, READY
 
 pytestmark = pytest.mark.modes
 
-DOCUMENT = (olm.ROOT / "docs/install.md").read_text(encoding="utf-8")
+PAGES = ("install.md", "install-olm.md", "install-kubectl.md")
+DOCUMENT = "".join((olm.ROOT / "docs" / name).read_text(encoding="utf-8") for name in PAGES)
 FIRST, SECOND = "0.1.0", "0.2.0"
-"""The releases that docs/install.md uses as examples."""
+"""The releases that docs/install-olm.md uses as examples."""
 CRD = "memcacheds.cache.example.com"
 CRDS = {f"customresourcedefinition.apiextensions.k8s.io/{name}" for name in (CRD, "appservices.app.example.com")}
 ROLES = {
@@ -39,7 +40,7 @@ ROLLOUTS = [
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs commands of docs/install.md in a directory that contains dist/install.yaml."""
+    """Runs commands of docs/install*.md in a directory that contains dist/install.yaml."""
 
     folder: Path
 
@@ -106,7 +107,7 @@ def approve(shell: Shell, version: str) -> None:
         return plan_for(found.get("items", []), csv_name(version))
 
     name = eventually(plan, SECONDS, f"OLM has created an install plan for {version}")
-    shell.run(page_commands("install.md", "To choose when to upgrade, and to which release:\n"), name=name)
+    shell.run(page_commands("install-olm.md", "To choose when to upgrade, and to which release:\n"), name=name)
 
 
 def install_with_olm(shell: Shell) -> Installation:
@@ -131,28 +132,28 @@ def test_changing_the_method_does_not_affect_caches(
     shell: Shell, releases: Releases, namespace: str, other_namespace: str, audit: Audit
 ) -> None:
     releases.serve(*two_releases(releases))
-    shell.run(page_commands("install.md", "## With kubectl\n").removeprefix("make build-installer\n"))
+    shell.run(page_commands("install-kubectl.md", "## With kubectl\n").removeprefix("make build-installer\n"))
     assert_works(namespace, "cache")
     (pod,) = pods_of(namespace)
     assert send_commands(pod["status"]["podIP"], 11211, b"set k 0 0 1", b"v").startswith(b"STORED")
     before, audit = children(namespace), Audit(audit.path)
 
-    shell.run(page_commands("install.md", "### Removing\n"))
+    shell.run(page_commands("install-kubectl.md", "### Removing\n"))
     assert shell.remaining() == CRDS
     installation = install_with_olm(shell)
     assert_works(other_namespace, "by-olm")
-    assert csv_name(FIRST) in shell.run(page_commands("install.md", "  sourceNamespace: olm\n"))
+    assert csv_name(FIRST) in shell.run(page_commands("install-olm.md", "  sourceNamespace: olm\n"))
 
     approve(shell, SECOND)
     eventually(lambda: installation.phase(SECOND) == "Installing", SECONDS, "the second release is being installed")
     assert defined("added"), "a complete plan must have applied the second release's CustomResourceDefinition"
-    shell.run(page_commands("install.md", "**Going back.**"))
+    shell.run(page_commands("install-olm.md", "**Going back.**"))
     install_with_olm(shell)
     assert not defined("added"), "a complete plan must have restored the first release's CustomResourceDefinition"
     assert installation.releases() == [csv_name(FIRST)]
     eventually(lambda: installed.admission_error() == "", SECONDS, "admission responds")
 
-    shell.run(page_commands("install.md", "**Removing.**\n"))
+    shell.run(page_commands("install-olm.md", "**Removing.**\n"))
     eventually(
         lambda: shell.run(page_commands("install.md", "## Changing from one way to another\n")) == "",
         SECONDS,

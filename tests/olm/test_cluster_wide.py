@@ -81,7 +81,7 @@ def test_every_example_of_the_bundle_is_accepted(installation: Installation, nam
 
 @pytest.fixture
 def policies(installation: Installation) -> Iterator[None]:
-    """The admission policies, which are not in the bundle, applied as in docs/install.md."""
+    """The admission policies, which are not in the bundle, applied as in docs/install-olm.md."""
     text = kubectl("kustomize", str(olm.ROOT / "config/overlays/olm-policies")).stdout
     text = text.replace("namespace: memcached-operator-system", f"namespace: {installation.namespace}")
     kubectl("apply", "--server-side", "-f", "-", stdin=text)

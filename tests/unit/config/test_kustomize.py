@@ -149,7 +149,7 @@ def test_containers_cannot_write_and_have_the_same_default_images(variant: Rende
 
 
 def test_overlay_in_the_docs_replaces_both_images(tmp_path: Path) -> None:
-    (tmp_path / "kustomization.yaml").write_text(starting("install.md", "# kustomization.yaml\n"))
+    (tmp_path / "kustomization.yaml").write_text(starting("install-kubectl.md", "# kustomization.yaml\n"))
     shutil.copytree(ROOT / "config", tmp_path / "memcached-operator/config")
     containers = list(render_directory(str(tmp_path)).containers())
     name = "registry.example.com/memcached-operator"

@@ -117,7 +117,7 @@ def test_dependabot_updates_every_go_module_of_the_tools() -> None:
 def test_docs_name_the_tested_cert_manager() -> None:
     module = (ROOT / "tools/go/cert-manager/go.mod").read_text()
     (version,) = re.findall(r"github\.com/cert-manager/cert-manager v(\S+)", module)
-    for page in ("install.md", "tls.md"):
+    for page in ("install-kubectl.md", "tls.md"):
         assert f"cert-manager {version}" in (ROOT / "docs" / page).read_text()
 
 

@@ -16,8 +16,10 @@ REASONS = {
     "publishes images": 5,
     "needs a registry with the images": 2,
     "needs a published release": 2,
-    "runs the tests": 2,
-    "repeats helm.md": 1,
+    "runs the tests": 3,
+    "needs another cluster": 2,
+    "needs the internet": 1,
+    "needs Argo CD or Flux": 3,
     "deletes a kind that other tests use": 1,
     "tests/integration/test_migrating.py makes the same requests": 4,
 }

@@ -33,19 +33,20 @@ PLACES: Final = (
         Place(file, "version", r"/memcached-operator(?:-\w+)?:v?(?P<value>\d+\.\d+\.\d+)", 0)
         for file in (
             "docs/install.md",
+            "docs/install-olm.md",
             "docs/air-gap.md",
             "docs/placing.md",
             "examples/private-registry/memcached.yaml",
         )
     ),
-    Place("docs/install.md", "version", r"^  newTag: (?P<value>\S+)$", 0),
-    Place("docs/install.md", "operator", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator$"),
-    Place("docs/install.md", "agent", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator-agent$"),
+    Place("docs/install-kubectl.md", "version", r"^  newTag: (?P<value>\S+)$", 0),
+    Place("docs/install-kubectl.md", "operator", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator$"),
+    Place("docs/install-kubectl.md", "agent", r"^- name: (?P<value>\S+)\n  newName: \S+/memcached-operator-agent$"),
     *(
         Place(file, "charts", r"oci://(?P<value>\S+)/memcached-operator\b", 0)
-        for file in ("docs/install.md", "docs/helm.md", "tools/chart/files/README.md")
+        for file in ("docs/helm.md", "tools/chart/files/README.md")
     ),
-    *(Place(file, "version", r"--version (?P<value>\d+\.\d+\.\d+)", 0) for file in ("docs/install.md", "docs/helm.md")),
+    Place("docs/helm.md", "version", r"--version (?P<value>\d+\.\d+\.\d+)", 0),
     Place("Dockerfile", "base", r"^ARG BASE_IMAGE=(?P<value>\S+)$"),
 )
 

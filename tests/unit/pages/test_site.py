@@ -1,0 +1,117 @@
+"""The documentation site: its navigation, its pages, and where their links lead."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pages.site.config import configuration, entries
+from pages.site.sources import ROOT_PAGES, linked, page_names, repository_files, site_pages, with_manifests
+from unit.config.rendered import ROOT
+
+REPOSITORY = "https://git.example.com/project"
+TITLES = [
+    "Try",
+    "Install",
+    "First cache",
+    "Tasks",
+    "Troubleshoot by symptom",
+    "Migrate",
+    "Reference",
+    "How it works",
+    "Evidence",
+]
+"""The order of the site, after its start page."""
+
+
+CONFIG = configuration((ROOT / "mkdocs.yml").read_text())
+
+
+def files() -> list[str]:
+    """The files of the site's pages."""
+    return repository_files(ROOT)
+
+
+def test_each_page_is_in_the_navigation_once() -> None:
+    assert Counter(page for _, page in entries(CONFIG["nav"])) == Counter(page_names(files()).values())
+
+
+def test_sections_have_their_order() -> None:
+    first, *sections = (next(iter(entry)) for entry in CONFIG["nav"])
+    assert (first, sections) == ("Home", TITLES)
+
+
+@pytest.mark.parametrize(
+    "file",
+    sorted(file for file in page_names(files()) if re.fullmatch(r"docs/[\w-]+\.md|docs/decisions/README\.md", file)),
+)
+def test_page_says_who_it_is_for(file: str) -> None:
+    text = re.sub(r"<!--.*?-->\n*", "", (ROOT / file).read_text(), flags=re.DOTALL)
+    title, paragraph = text.split("\n\n")[:2]
+    assert title.startswith("# ")
+    assert re.match(r"This (page|site) is for [^.]+\.", paragraph), paragraph
+
+
+def test_start_page_links_to_every_section() -> None:
+    text = (ROOT / "docs/index.md").read_text()
+    for entry in CONFIG["nav"][1:]:
+        pages = [page for _, page in entries([entry])]
+        assert any(f"]({page}" in text for page in pages), entry
+
+
+def test_site_loads_nothing_from_other_hosts() -> None:
+    assert CONFIG["theme"]["font"] is False
+
+
+NAMES = {"docs/a.md": "a.md", "docs/decisions/b.md": "decisions/b.md", "examples/x/README.md": "examples/x/README.md"}
+
+
+@pytest.mark.parametrize(
+    ("file", "link", "target"),
+    [
+        ("docs/a.md", "decisions/b.md#c", "decisions/b.md#c"),
+        ("docs/a.md", "../examples/x/README.md", "examples/x/README.md"),
+        ("docs/a.md", "../examples/x", "examples/x/README.md"),
+        ("docs/decisions/b.md", "../a.md", "../a.md"),
+        ("examples/x/README.md", "../../docs/a.md#d", "../../a.md#d"),
+        ("docs/a.md", "../LICENSE", f"{REPOSITORY}/blob/main/LICENSE"),
+        ("docs/a.md", "../config/grafana", f"{REPOSITORY}/tree/main/config/grafana"),
+        ("docs/a.md", "#here", "#here"),
+        ("docs/a.md", "https://kubernetes.io", "https://kubernetes.io"),
+    ],
+)
+def test_links_lead_to_pages_of_the_site_or_to_the_repository(file: str, link: str, target: str) -> None:
+    assert linked(f"[text]({link})", file, NAMES, ROOT, REPOSITORY) == f"[text]({target})\n"
+
+
+def test_code_keeps_its_text() -> None:
+    page = "```md\n[text](../LICENSE)\n```\n"
+    assert linked(page, "docs/a.md", NAMES, ROOT, REPOSITORY) == page
+    assert REPOSITORY in linked(f"{page}[text](../LICENSE)\n", "docs/a.md", NAMES, ROOT, REPOSITORY)
+
+
+def test_example_shows_its_manifests() -> None:
+    assert (
+        with_manifests("# Title\n", {"a.yaml": "kind: A\n"})
+        == "# Title\n\n## Files\n\n### a.yaml\n\n```yaml\nkind: A\n```\n"
+    )
+    assert with_manifests("# Title\n", {}) == "# Title\n"
+    shown = site_pages(ROOT, REPOSITORY)["examples/dev/README.md"].decode()
+    assert (ROOT / "examples/dev/memcached.yaml").read_text().rstrip() in shown
+
+
+def test_repository_is_that_of_the_changelog() -> None:
+    assert f"[Unreleased]: {CONFIG['repo_url']}/compare/" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_pages_of_the_root_exist() -> None:
+    assert [name for name in ROOT_PAGES if not (ROOT / name).exists()] == []
+
+
+def test_lock_of_the_link_checker_names_no_registry() -> None:
+    folder = Path("tools/pages/site/programs")
+    assert "://" not in (ROOT / folder / "package-lock.json").read_text()
+    updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    assert f"/{folder}" in {each.get("directory") for each in updates if each["package-ecosystem"] == "npm"}

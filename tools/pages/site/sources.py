@@ -1,0 +1,105 @@
+"""The pages of the site, from the files of the repository.
+
+The site has the pages of docs/, the examples, and some pages of the root. Links between them lead to pages of the site.
+Links to all other files lead to the repository, because readers of the site have no clone.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+ROOT_PAGES: Final = {
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "reporting.md",
+}
+"""The pages of the root that the site has, with their names there."""
+BRANCH: Final = "main"
+"""The branch to which links to files lead."""
+_FENCE: Final = re.compile(r"^( *)(`{3,}|~{3,})")
+_LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
+_EXTERNAL: Final = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+
+
+def page_names(files: Iterable[str]) -> dict[str, str]:
+    """The page of the site for each Markdown file that it has; both as paths, below the root and below the site."""
+    names: dict[str, str] = {}
+    for file in sorted(files):
+        top, _, rest = file.partition("/")
+        if not file.endswith(".md"):
+            continue
+        if file in ROOT_PAGES:
+            names[file] = ROOT_PAGES[file]
+        elif top == "docs":
+            names[file] = rest
+        elif top == "examples":
+            names[file] = file
+    return names
+
+
+def repository_files(root: Path) -> list[str]:
+    """The files that pages can be made of or show: docs/, examples/ and the pages of the root."""
+    found = [path for top in ("docs", "examples") for path in (root / top).rglob("*") if path.is_file()]
+    return [*ROOT_PAGES, *(path.relative_to(root).as_posix() for path in sorted(found))]
+
+
+def linked(text: str, file: str, names: Mapping[str, str], root: Path, repository: str) -> str:
+    """The text of a page with the links of the site. Blocks of code stay as they are.
+
+    `file`: its path below the root; `names`: see `page_names`; `repository`: the URL of the repository.
+    """
+    lines: list[str] = []
+    fence = ""
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if found and not fence:
+            fence = found[2]
+        elif found and found[2].startswith(fence):
+            fence = ""
+        elif not fence:
+            line = _LINK.sub(lambda link: f"{link[1]}{target(link[2], file, names, root, repository)}{link[3]}", line)
+        lines.append(line)
+    return "\n".join([*lines, ""])
+
+
+def target(link: str, file: str, names: Mapping[str, str], root: Path, repository: str) -> str:
+    """The target of a link on the site: a relative path to a page of the site, or an address in the repository."""
+    path, mark, anchor = link.partition("#")
+    if not path or _EXTERNAL.match(link):
+        return link
+    wanted = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
+    page = next((names[each] for each in (wanted, f"{wanted}/README.md") if each in names), None)
+    if page is not None:
+        return posixpath.relpath(page, posixpath.dirname(names[file]) or ".") + mark + anchor
+    kind = "tree" if (root / wanted).is_dir() else "blob"
+    return f"{repository}/{kind}/{BRANCH}/{wanted}{mark}{anchor}"
+
+
+def with_manifests(text: str, manifests: Mapping[str, str]) -> str:
+    """The page of an example, with its manifests at the end: readers of the site do not see the folder."""
+    shown = [f"### {name}\n\n```yaml\n{content.rstrip()}\n```\n" for name, content in sorted(manifests.items())]
+    return "\n".join([text.rstrip() + "\n", "## Files\n", *shown]) if shown else text
+
+
+def site_pages(root: Path, repository: str) -> dict[str, bytes]:
+    """The content of the site's source: each page, and each other file of docs/, by its path below the site."""
+    files = repository_files(root)
+    names = page_names(files)
+    pages: dict[str, bytes] = {}
+    for file, name in names.items():
+        text = linked((root / file).read_text(encoding="utf-8"), file, names, root, repository)
+        folder = PurePosixPath(file).parent
+        if folder.parent.as_posix() == "examples":
+            text = with_manifests(
+                text, {path.name: path.read_text(encoding="utf-8") for path in yaml_files(root / folder)}
+            )
+        pages[name] = text.encode()
+    others = (file for file in files if file.startswith("docs/") and file not in names)
+    return pages | {file.removeprefix("docs/"): (root / file).read_bytes() for file in others}
+
+
+def yaml_files(folder: Path) -> list[Path]:
+    """The manifests of an example."""
+    return sorted(folder.glob("*.yaml"))

@@ -8,7 +8,16 @@ import pytest
 import yaml
 
 from pages.site.config import configuration, entries
-from pages.site.sources import ROOT_PAGES, linked, page_names, repository_files, site_pages, with_manifests
+from pages.site.sources import (
+    MERMAID,
+    ROOT_PAGES,
+    linked,
+    page_names,
+    repository_files,
+    site_pages,
+    with_diagrams,
+    with_manifests,
+)
 from unit.config.rendered import ROOT
 
 REPOSITORY = "https://git.example.com/project"
@@ -63,6 +72,10 @@ def test_start_page_links_to_every_section() -> None:
 
 def test_site_loads_nothing_from_other_hosts() -> None:
     assert CONFIG["theme"]["font"] is False
+    assert with_diagrams("```mermaid\nflowchart\n```\n", "a/b.md").endswith(
+        f'<script src="../../{MERMAID}"></script>\n'
+    )
+    assert with_diagrams("# Title\n", "a.md") == "# Title\n"
 
 
 NAMES = {"docs/a.md": "a.md", "docs/decisions/b.md": "decisions/b.md", "examples/x/README.md": "examples/x/README.md"}
@@ -84,6 +97,24 @@ NAMES = {"docs/a.md": "a.md", "docs/decisions/b.md": "decisions/b.md", "examples
 )
 def test_links_lead_to_pages_of_the_site_or_to_the_repository(file: str, link: str, target: str) -> None:
     assert linked(f"[text]({link})", file, NAMES, ROOT, REPOSITORY) == f"[text]({target})\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[warm.md](warm.md#more-memory)", "[Keeping caches warm](warm.md#more-memory)"),
+        ("[more memory](warm.md#more-memory)", "[more memory](warm.md#more-memory)"),
+        ("in place (docs/warm.md).", "in place ([Keeping caches warm](warm.md))."),
+    ],
+)
+def test_names_of_files_become_titles(text: str, shown: str) -> None:
+    names = page_names(["docs/api.md", "docs/warm.md"])
+    assert linked(text, "docs/api.md", names, ROOT, REPOSITORY) == f"{shown}\n"
+
+
+def test_text_of_a_link_may_begin_on_another_line() -> None:
+    page = linked("[a\nlicense](../LICENSE)", "docs/a.md", NAMES, ROOT, REPOSITORY)
+    assert page == f"[a\nlicense]({REPOSITORY}/blob/main/LICENSE)\n"
 
 
 def test_code_keeps_its_text() -> None:
@@ -110,7 +141,7 @@ def test_pages_of_the_root_exist() -> None:
     assert [name for name in ROOT_PAGES if not (ROOT / name).exists()] == []
 
 
-def test_lock_of_the_link_checker_names_no_registry() -> None:
+def test_lock_of_the_site_names_no_registry() -> None:
     folder = Path("tools/pages/site/programs")
     assert "://" not in (ROOT / folder / "package-lock.json").read_text()
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]

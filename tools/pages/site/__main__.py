@@ -1,4 +1,4 @@
-"""Build the documentation site, serve it on this machine, or check its links."""
+"""Build the documentation site, serve it on this machine, or check its links. Needs node and npm."""
 
 import os
 import shutil
@@ -13,13 +13,14 @@ import click
 
 from crds.__main__ import ROOT
 from pages.site.config import configuration
-from pages.site.sources import site_pages
+from pages.site.sources import MERMAID, site_pages
 
 CONFIG: Final = ROOT / "mkdocs.yml"
 SOURCE: Final = ROOT / "build/site/pages"
 HTML: Final = ROOT / "build/site/html"
 PROGRAMS: Final = Path(__file__).parent / "programs"
-"""The pinned link checker: package.json and its lock."""
+"""The pinned programs of node: package.json and its lock."""
+MODULES: Final = PROGRAMS / "node_modules"
 ZENSICAL: Final = Path(sys.executable).parent / "zensical"
 POLL_SECONDS: Final = 1.0
 
@@ -27,6 +28,22 @@ POLL_SECONDS: Final = 1.0
 def repository() -> str:
     """The URL of the repository, as mkdocs.yml names it."""
     return str(configuration(CONFIG.read_text(encoding="utf-8"))["repo_url"])
+
+
+def install_programs() -> None:
+    """Install the programs of node, unless they are those of the lock."""
+    stamp, lock = MODULES / ".installed", (PROGRAMS / "package-lock.json").read_bytes()
+    if stamp.exists() and stamp.read_bytes() == lock:
+        return
+    npm = shutil.which("npm") or sys.exit("npm is missing: install node 20 or newer")
+    subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=PROGRAMS, check=True)
+    stamp.write_bytes(lock)
+
+
+def sources() -> dict[str, bytes]:
+    """The files of the site's source, by their path: pages, and the program that draws diagrams."""
+    program = MODULES / "@mermaid-js/tiny/dist/mermaid.tiny.js"
+    return site_pages(ROOT, repository()) | {MERMAID: program.read_bytes()}
 
 
 def written(folder: Path, pages: Mapping[str, bytes]) -> None:
@@ -59,7 +76,8 @@ def main() -> None:
 @main.command()
 def build() -> None:
     """Write the site to build/site/html. A broken link or anchor is an error."""
-    written(SOURCE, site_pages(ROOT, repository()))
+    install_programs()
+    written(SOURCE, sources())
     shutil.rmtree(HTML, ignore_errors=True)
     done = subprocess.run(zensical("build", "--strict", "--clean"), cwd=ROOT, check=False, env=environment())
     if done.returncode:
@@ -71,11 +89,12 @@ def build() -> None:
 @click.option("--address", default="127.0.0.1:8000", show_default=True)
 def serve(address: str) -> None:
     """Serve the site until Ctrl-C, and build a page again when its file changes."""
-    written(SOURCE, site_pages(ROOT, repository()))
+    install_programs()
+    written(SOURCE, sources())
     with subprocess.Popen(zensical("serve", "--dev-addr", address), cwd=ROOT) as server:
         try:
             while server.poll() is None:
-                written(SOURCE, site_pages(ROOT, repository()))
+                written(SOURCE, sources())
                 time.sleep(POLL_SECONDS)
         except KeyboardInterrupt:
             server.terminate()
@@ -83,12 +102,10 @@ def serve(address: str) -> None:
 
 @main.command()
 def links() -> None:
-    """Check every link of the built site with linkinator, which needs node and npm. Other hosts are skipped."""
-    npm = shutil.which("npm") or sys.exit("npm is missing: install node 20 or newer")
-    subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=PROGRAMS, check=True)
-    program = PROGRAMS / "node_modules/.bin/linkinator"
+    """Check every link of the built site with linkinator. Other hosts are skipped."""
+    install_programs()
     words = [".", "--recurse", "--check-fragments", "--skip", r"^https?://(?!localhost)", "--verbosity", "error"]
-    sys.exit(subprocess.run([str(program), *words], cwd=HTML, check=False).returncode)
+    sys.exit(subprocess.run([str(MODULES / ".bin/linkinator"), *words], cwd=HTML, check=False).returncode)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ Links to all other files lead to the repository, because readers of the site hav
 import posixpath
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
@@ -16,10 +17,16 @@ ROOT_PAGES: Final = {
     "SECURITY.md": "reporting.md",
 }
 """The pages of the root that the site has, with their names there."""
+MERMAID: Final = "assets/mermaid.js"
+"""Where the site has the program that draws diagrams."""
 BRANCH: Final = "main"
 """The branch to which links to files lead."""
 _FENCE: Final = re.compile(r"^( *)(`{3,}|~{3,})")
-_LINK: Final = re.compile(r"(\]\()([^)\s]+)(\))")
+_LINK: Final = re.compile(r"(?:\[(?P<text>[^\[\]]*))?\]\((?P<target>[^)\s]+)\)")
+"""The text may begin on the line before."""
+_FILE: Final = re.compile(r"(docs/)?[\w-]+\.md")
+_BARE: Final = re.compile(r"\(docs/([\w-]+\.md)\)")
+"""A page that a description of a field names."""
 _EXTERNAL: Final = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -48,8 +55,19 @@ def repository_files(root: Path) -> list[str]:
 def linked(text: str, file: str, names: Mapping[str, str], root: Path, repository: str) -> str:
     """The text of a page with the links of the site. Blocks of code stay as they are.
 
-    `file`: its path below the root; `names`: see `page_names`; `repository`: the URL of the repository.
+    `file`: its path below the root; `names`: see `page_names`; `repository`: its URL. If the text of a
+    link is the name of a file, it becomes the title of the page.
     """
+
+    def replaced(link: re.Match[str]) -> str:
+        words, path = link["text"], link["target"]
+        page = resolved(path.partition("#")[0], file, names)
+        if words is not None and page is not None and _FILE.fullmatch(words):
+            words = title(root / page)
+        shown = "" if words is None else f"[{words}"
+        return f"{shown}]({target(path, file, names, root, repository)})"
+
+    docs = posixpath.relpath("docs", posixpath.dirname(file) or ".")
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():
@@ -59,9 +77,24 @@ def linked(text: str, file: str, names: Mapping[str, str], root: Path, repositor
         elif found and found[2].startswith(fence):
             fence = ""
         elif not fence:
-            line = _LINK.sub(lambda link: f"{link[1]}{target(link[2], file, names, root, repository)}{link[3]}", line)
+            line = _LINK.sub(replaced, _BARE.sub(rf"([\1]({docs}/\1))", line))
         lines.append(line)
     return "\n".join([*lines, ""])
+
+
+@cache
+def title(page: Path) -> str:
+    """The title of a page: its first heading."""
+    first = page.read_text(encoding="utf-8").partition("\n")[0]
+    return first.removeprefix("# ")
+
+
+def resolved(path: str, file: str, names: Mapping[str, str]) -> str | None:
+    """The file of the site's page to which a relative path in a file leads; None if there is no such page."""
+    if not path or _EXTERNAL.match(path):
+        return None
+    wanted = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
+    return next((each for each in (wanted, f"{wanted}/README.md") if each in names), None)
 
 
 def target(link: str, file: str, names: Mapping[str, str], root: Path, repository: str) -> str:
@@ -69,10 +102,10 @@ def target(link: str, file: str, names: Mapping[str, str], root: Path, repositor
     path, mark, anchor = link.partition("#")
     if not path or _EXTERNAL.match(link):
         return link
-    wanted = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
-    page = next((names[each] for each in (wanted, f"{wanted}/README.md") if each in names), None)
+    page = resolved(path, file, names)
     if page is not None:
-        return posixpath.relpath(page, posixpath.dirname(names[file]) or ".") + mark + anchor
+        return posixpath.relpath(names[page], posixpath.dirname(names[file]) or ".") + mark + anchor
+    wanted = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
     kind = "tree" if (root / wanted).is_dir() else "blob"
     return f"{repository}/{kind}/{BRANCH}/{wanted}{mark}{anchor}"
 
@@ -81,6 +114,17 @@ def with_manifests(text: str, manifests: Mapping[str, str]) -> str:
     """The page of an example, with its manifests at the end: readers of the site do not see the folder."""
     shown = [f"### {name}\n\n```yaml\n{content.rstrip()}\n```\n" for name, content in sorted(manifests.items())]
     return "\n".join([text.rstrip() + "\n", "## Files\n", *shown]) if shown else text
+
+
+def with_diagrams(text: str, name: str) -> str:
+    """The page with the program that draws its diagrams, if it has any; `name`: its path below the site.
+
+    Otherwise the theme would load the program from another host. Pages without diagrams do not load 2.5 MB.
+    """
+    if "```mermaid\n" not in text:
+        return text
+    up = "../" * len(PurePosixPath(name).with_suffix("").parts)
+    return f'{text.rstrip()}\n\n<script src="{up}{MERMAID}"></script>\n'
 
 
 def site_pages(root: Path, repository: str) -> dict[str, bytes]:
@@ -95,7 +139,7 @@ def site_pages(root: Path, repository: str) -> dict[str, bytes]:
             text = with_manifests(
                 text, {path.name: path.read_text(encoding="utf-8") for path in yaml_files(root / folder)}
             )
-        pages[name] = text.encode()
+        pages[name] = with_diagrams(text, name).encode()
     others = (file for file in files if file.startswith("docs/") and file not in names)
     return pages | {file.removeprefix("docs/"): (root / file).read_bytes() for file in others}
 

@@ -70,6 +70,43 @@ def test_start_page_links_to_every_section() -> None:
         assert any(f"]({page}" in text for page in pages), entry
 
 
+QUESTIONS = {
+    "Install with OLM": "install-olm.md",
+    "Install with kubectl": "install-kubectl.md",
+    "Install with Helm": "helm.md",
+    "Argo CD": "install-argo-cd.md",
+    "Flux": "install-flux.md",
+    "Private registry": "air-gap.md",
+    "OpenShift": "air-gap.md#openshift",
+    "Migration from Bitnami": "migrating.md#from-bitnamis-chart",
+    "TLS": "tls.md",
+    "Password": "auth.md",
+    "NetworkPolicy": "placing.md#clients-networkpolicy",
+    "PHP": "../examples/php-sessions/README.md",
+    "Resource sizing": "sizing.md#the-rule",
+    "Several zones": "../examples/multi-zone/README.md",
+    "Scaling": "scaling.md",
+    "Grafana": "dashboards.md",
+    "Alerts": "monitoring.md#alerts",
+    "Hit ratio": "troubleshoot.md#the-hit-ratio-is-low",
+    "Backups and persistence": "lifecycle.md#backups",
+    "Upgrade": "lifecycle.md#upgrade-the-operator",
+    "Rollback": "lifecycle.md#roll-back-the-operator",
+    "Uninstall": "lifecycle.md#uninstall",
+    "Pending pod": "troubleshoot.md#pods-are-pending",
+    "Evictions": "troubleshoot.md#items-are-evicted",
+    "Stale keys": "troubleshoot.md#stale-keys-after-scaling",
+    "Drain": "troubleshoot.md#a-drain-waits",
+    "Webhook error": "troubleshoot.md#webhook-errors",
+}
+"""The questions of a first month, and the pages that answer them."""
+
+
+@pytest.mark.parametrize("page", QUESTIONS.values(), ids=QUESTIONS)
+def test_start_page_answers_each_question_in_one_click(page: str) -> None:
+    assert f"]({page})" in (ROOT / "docs/index.md").read_text()
+
+
 def test_site_loads_nothing_from_other_hosts() -> None:
     assert CONFIG["theme"]["font"] is False
     assert with_diagrams("```mermaid\nflowchart\n```\n", "a/b.md").endswith(

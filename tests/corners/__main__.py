@@ -29,7 +29,7 @@ from corners.server import OPEN_FILES, raise_open_files
 from integration.control_plane import ROOT
 
 RESULTS: Final = ROOT / "build/corners/memory.json"
-DOCUMENT: Final = ROOT / "docs/sizing.md"
+DOCUMENT: Final = ROOT / "docs/sizing-measurements.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -163,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--list", action="store_true", help="print the names of the cases and exit")
     parser.add_argument(
-        "--report", action="store_true", help="run nothing; write the last measurements to docs/sizing.md"
+        "--report", action="store_true", help="run nothing; write the last measurements to docs/sizing-measurements.md"
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""The table of the memory measurements: for the terminal, and for docs/sizing.md. Pure functions but for `write`."""
+"""The table of the memory measurements: for the terminal, and for docs/sizing-measurements.md. Pure functions but for `write`."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ Case = tuple[str, str, str]
 """Release, settings and load."""
 
 BLOCK: Final = "memory"
-"""The generated block of docs/sizing.md."""
+"""The generated block of docs/sizing-measurements.md."""
 HEADINGS: Final = ("memcached", "settings", "load", "peak", "sockets", "floor", "margin", "limit", "result")
 COLUMNS: Final = ("`spec.cache`", "Load", *VERSIONS, "Sockets", "Minimum limit", "Margin", "Derived limit")
 

@@ -20,7 +20,7 @@ SETTINGS = st.builds(
     st.integers(memory.MIN_HASHPOWER, memory.MAX_HASHPOWER),
 )
 MEASURED = {2: 43.1, 16: 57.6, 64: 108.8, 73: 124.6, 256: 313.2, 590: 722.5, 1180: 1405.2, 2350: 2757.0}
-"""Mebibytes that a server with one connection used at most, by mebibytes of `-m`: docs/sizing.md."""
+"""Mebibytes that a server with one connection used at most, by mebibytes of `-m`: docs/sizing-measurements.md."""
 MEASURED_IN_FILES = {64: 69.4, 256: 283.4, 1024: 1126.8}
 """The same with the items in a file, of `-e`. The shell beside memcached needs SHELL more."""
 SHELL = 1.4

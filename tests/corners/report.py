@@ -1,4 +1,4 @@
-"""The table of the memory measurements: for the terminal, and for docs/sizing-measurements.md. Pure functions but for `write`."""
+"""The table of the memory measurements: for the terminal and docs/sizing-measurements.md. All but `write` is pure."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -52,15 +52,15 @@ LOWER_MEMORY: Final = Difference(
     "A resize can lower a memory limit.",
     "With 1.33, the operator replaces pods to lower the limit.",
 )
-VALUES: Final = Difference(
-    "1.34",
-    "A denial by a rule of a CRD contains the value.",
-    "Before, it names only the field and the remedy. Denials by the webhook always contain the value.",
-)
 CLAIMS: Final = Difference(
     "1.34",
     "Pod templates have `resourceClaims`.",
     "As with `hostUsers`.",
+)
+VALUES: Final = Difference(
+    "1.35",
+    "A denial by a rule of a CRD contains the value.",
+    "Before, it names only the field and the remedy. Denials by the webhook always contain the value.",
 )
 FILE_KEYS: Final = Difference(
     "1.35",
@@ -82,8 +82,8 @@ DIFFERENCES: Final = (
     RATCHETING,
     USER_NAMESPACES,
     LOWER_MEMORY,
-    VALUES,
     CLAIMS,
+    VALUES,
     FILE_KEYS,
     STRICT_RANGES,
     UNAVAILABLE_SLOTS,

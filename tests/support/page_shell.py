@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from support.waiting import ROLLOUT
 
 NAMESPACE = "shop"
 """The namespace of the pages' examples."""
+PROGRAMS = ("curl", "openssl")
+"""What the commands need besides kubectl."""
 PREAMBLE = """
 mount --bind "$RESOLVER" /etc/resolv.conf
 trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
@@ -31,6 +34,8 @@ class PageShell:
 
     def run(self, script: str, **environ: str) -> str:
         """Run commands and return their output; an error fails the test. Needs root, as real pods do."""
+        missing = [name for name in PROGRAMS if not shutil.which(name)]
+        assert not missing, f"the commands of the pages need {' and '.join(missing)}: install them"
         text = re.sub(rf"\b{NAMESPACE}\b", self.namespace, script)
         words = ["unshare", "--mount", "bash", "-euo", "pipefail", "-c", f"{PREAMBLE}\n{text}"]
         done = subprocess.run(

@@ -43,8 +43,7 @@ SATURATION: Final = Row(
         ),
         Graph(
             "Connections",
-            "Share of the connection limit that is used. At 100 %, memcached refuses clients: raise "
-            "`spec.cache.maxConnections`, or use fewer connections.",
+            f"Share of the connection limit that is used. {caches.LIMIT_TEXT}",
             queries=[Query(f"max by (pod) ({caches.CONNECTIONS})", POD)],
             unit=Unit.SHARE,
             thresholds=CONNECTIONS,
@@ -56,6 +55,7 @@ SATURATION: Final = Row(
                 f"{rate('memcached_process_user_cpu_seconds_total')}"
                 f" + {rate('memcached_process_system_cpu_seconds_total')}"
             ),
+            unit=Unit.PROCESSORS,
         ),
     ],
 )

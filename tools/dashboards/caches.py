@@ -28,6 +28,10 @@ EVICTED_AGE_TEXT: Final = (
     "are evicted. Evictions of items that were not used for hours are normal. Items that were used a minute ago are "
     "missed by clients: give the cache more memory."
 )
+LIMIT_TEXT: Final = (
+    "memcached needs 5 connections for each thread, and 9 others, itself: it refuses clients a little below 100 %. "
+    "Raise `spec.cache.maxConnections`, or use fewer connections."
+)
 REFUSED_TEXT: Final = (
     "New connections that memcached refuses at its connection limit: clients see errors. Raise "
     "`spec.cache.maxConnections`, or use fewer connections."
@@ -38,14 +42,14 @@ def health() -> list[Panel]:
     """The panels that answer whether users are served, without the first one."""
     return [
         Stat(
-            "Servers that do not reply",
+            "Servers down",
             "memcached processes that did not reply to their agent (`memcached_up` is 0). Clients get nothing from "
             "them. The log of the agent names the reason.",
             expr=false("memcached_up"),
             thresholds=PROBLEMS,
         ),
         Stat(
-            "Agents that do not reply",
+            "Agents down",
             "Agents that Prometheus cannot scrape. memcached may work, but nothing is known about it. Look at the "
             "pod, its NetworkPolicy, and the targets of Prometheus.",
             expr=f'sum(up{{container="{AGENT}",{SELECTED}}} == bool 0)',
@@ -68,7 +72,7 @@ def health() -> list[Panel]:
             empty="none",
         ),
         Stat(
-            "Next certificate expires in",
+            "Certificate expires in",
             "Time until the first certificate that memcached serves expires. Clients with TLS cannot connect "
             "afterwards.",
             expr=f"min(memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTED}}}) - time()",

@@ -64,8 +64,7 @@ SATURATION: Final = Row(
         ),
         Graph(
             "Connections, fullest server",
-            "Share of the connection limit that is used, of the fullest server of each cache. At 100 %, memcached "
-            "refuses clients: raise `spec.cache.maxConnections`, or use fewer connections.",
+            f"Share of the connection limit that is used, of the fullest server of each cache. {caches.LIMIT_TEXT}",
             12,
             queries=top(USED_CONNECTIONS),
             unit=Unit.SHARE,

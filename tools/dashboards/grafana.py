@@ -4,13 +4,28 @@ from collections.abc import Iterator, Sequence
 from string import ascii_uppercase
 from typing import Any, Final
 
-from dashboards.model import GRID, Dashboard, Graph, Panel, Query, Row, Stat, Table, Thresholds, Unit, Variable
+from dashboards.model import (
+    GRID,
+    SMALLEST_AXES,
+    Dashboard,
+    Graph,
+    Panel,
+    Query,
+    Row,
+    Stat,
+    Table,
+    Thresholds,
+    Unit,
+    Variable,
+)
 from dashboards.selectors import SELECTED
 
 Object = dict[str, Any]
 SCHEMA_VERSION: Final = 39
 SOURCE: Final[Object] = {"type": "prometheus", "uid": "${datasource}"}
 """The data source that the variable of this name selects."""
+MIN_COLUMN: Final = 90
+"""Pixels of a table's column, at least: with Grafana's default of 150, our table is wider than a window of 1,200."""
 TAG: Final = "memcached-operator"
 """The tag of all dashboards, by which they link to each other."""
 
@@ -139,7 +154,7 @@ def _stat(panel: Stat, selector: str) -> Object:
         "targets": _targets([Query(panel.expr)], selector),
         "fieldConfig": {"defaults": defaults, "overrides": []},
         "options": {
-            "colorMode": "background",
+            "colorMode": "background_solid",
             "graphMode": "none",
             "justifyMode": "center",
             "orientation": "auto",
@@ -157,10 +172,11 @@ def _graph(panel: Graph, selector: str) -> Object:
         "drawStyle": "line",
         "lineInterpolation": "linear",
         "lineWidth": 1,
-        "fillOpacity": 60 if panel.stacked else 8,
+        "fillOpacity": 60 if panel.stacked else 0,
         "showPoints": "never",
         "spanNulls": False,
         "axisPlacement": "auto",
+        **({"axisSoftMax": SMALLEST_AXES[panel.unit]} if panel.unit in SMALLEST_AXES else {}),
         "stacking": {"group": "A", "mode": "normal" if panel.stacked else "none"},
         "thresholdsStyle": {"mode": "dashed" if panel.thresholds.steps else "off"},
     }
@@ -195,7 +211,9 @@ def _table(panel: Table, selector: str) -> Object:
         "targets": [{**each, "format": "table", "instant": True} for each in targets],
         "transformations": [{"id": "merge", "options": {}}, {"id": "organize", "options": organize}],
         "fieldConfig": {
-            "defaults": {"custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False}},
+            "defaults": {
+                "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": MIN_COLUMN}
+            },
             "overrides": list(_overrides(panel)),
         },
         "options": {

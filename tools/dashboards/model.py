@@ -21,9 +21,14 @@ class Unit(StrEnum):
     BYTES = "bytes"
     BYTES_PER_SECOND = "binBps"
     SECONDS = "s"
+    PROCESSORS = "count:CPU"
     REQUESTS = "reqps"
     ITEMS = "count:items/s"
     EVENTS = "count:/s"
+
+
+SMALLEST_AXES: Final = {Unit.NUMBER: 1.0, Unit.PROCESSORS: 0.01, Unit.REQUESTS: 1.0, Unit.ITEMS: 1.0, Unit.EVENTS: 0.1}
+"""The highest values of axes of graphs without higher values. Grafana's axis of a graph of zeros ends at 100."""
 
 
 class Color(StrEnum):
@@ -52,7 +57,7 @@ DAY: Final = 86400.0
 CERTIFICATE: Final = Thresholds(Color.BAD, ((7 * DAY, Color.WARNING), (21 * DAY, Color.GOOD)))
 """Of the seconds until a certificate expires. Certificates of 90 days are renewed 30 days before: docs/operating.md."""
 CONNECTIONS: Final = Thresholds(Color.GOOD, ((0.8, Color.WARNING), (0.95, Color.BAD)))
-"""Of the used share of the connection limit: at 1, memcached refuses clients."""
+"""Of the used share of the connection limit: near 1, memcached refuses clients."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Panel:
     title: str
     description: str
     width: int = 8
-    height: int = 7
+    height: int = 8
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,11 +28,26 @@ def or_zero(expr: str) -> str:
     return f"{expr} or {ZERO}"
 
 
+def short_pod(vector: str) -> str:
+    """A vector whose label `pod` has only what differs: `controller h8k2x`."""
+    pattern = ".*memcached-operator-(controller|webhook)(?:-manager)?-.*-(.+)"
+    return f'label_replace({vector}, "pod", "$1 $2", "pod", "{pattern}")'
+
+
+def short_path(vector: str) -> str:
+    """A vector whose label `webhook` is `validate memcached` instead of a path as in webhooks' configurations."""
+    return f'label_replace({vector}, "webhook", "$1 $2", "webhook", "/(mutate|validate)-.+-(.+)")'
+
+
 def quantiles(metric: str, label: str) -> list[Query]:
-    """The queries for the median and the 99th percentile of a histogram, by a label."""
-    buckets = f"sum by (le, {label}) ({rate(f'{metric}_bucket')})"
+    """The queries for the median and the 99th percentile of a histogram, by a label.
+
+    Without observations, there is no series.
+    """
+    rates = rate(f"{metric}_bucket")
+    buckets = f"sum by (le, {label}) ({short_path(rates) if label == 'webhook' else rates})"
     return [
-        Query(f"histogram_quantile({quantile}, {buckets})", f"{{{{{label}}}}} {name}")
+        Query(f"histogram_quantile({quantile}, {buckets}) >= 0", f"{{{{{label}}}}} {name}")
         for quantile, name in ((0.5, "median"), (0.99, "99 %"))
     ]
 
@@ -76,7 +91,7 @@ HEALTH: Final = Row(
             unit=Unit.EVENTS,
         ),
         Stat(
-            "Webhook certificate expires in",
+            "Certificate expires in",
             "Time until the first certificate of admission expires. Afterwards the API server denies changes of "
             "Memcached and AppService objects. The leader renews a certificate 30 days before.",
             expr=f"min(memcached_webhooks_certificate_expiry_timestamp_seconds{{{SELECTED}}}) - time()",
@@ -98,21 +113,25 @@ SATURATION: Final = Row(
             "Memory",
             "Resident memory of each process.",
             6,
-            queries=[Query(f"sum by (pod) (process_resident_memory_bytes{{{SELECTED}}})", "{{pod}}")],
+            queries=[Query(f"sum by (pod) ({short_pod(f'process_resident_memory_bytes{{{SELECTED}}}')})", "{{pod}}")],
             unit=Unit.BYTES,
         ),
         Graph(
             "CPU",
             "Processors that each process uses. Both are processes of one thread: at 1, requests wait.",
             6,
-            queries=[Query(f"sum by (pod) ({rate('process_cpu_seconds_total')})", "{{pod}}")],
+            queries=[Query(f"sum by (pod) ({short_pod(rate('process_cpu_seconds_total'))})", "{{pod}}")],
+            unit=Unit.PROCESSORS,
         ),
         Graph(
             "Admission requests in progress",
             "Admission requests that are being served, by webhook.",
             6,
             queries=[
-                Query(f"sum by (webhook) (controller_runtime_webhook_requests_in_flight{{{SELECTED}}})", "{{webhook}}")
+                Query(
+                    f"sum by (webhook) ({short_path(f'controller_runtime_webhook_requests_in_flight{{{SELECTED}}}')})",
+                    "{{webhook}}",
+                )
             ],
         ),
     ],
@@ -175,7 +194,7 @@ REVIEWS: Final = Row(
             "By webhook and HTTP status. Other codes than 200 are errors of the request or of admission, not denials.",
             queries=[
                 Query(
-                    f"sum by (webhook, code) ({rate('controller_runtime_webhook_requests_total')})",
+                    f"sum by (webhook, code) ({short_path(rate('controller_runtime_webhook_requests_total'))})",
                     "{{webhook}} {{code}}",
                 )
             ],
@@ -192,7 +211,7 @@ REVIEWS: Final = Row(
             "Denied admission requests by webhook and reason. The log of admission names the objects.",
             queries=[
                 Query(
-                    f"sum by (webhook, reason) ({rate('memcached_webhooks_denials_total')})",
+                    f"sum by (webhook, reason) ({short_path(rate('memcached_webhooks_denials_total'))})",
                     "{{webhook}} {{reason}}",
                 )
             ],

@@ -83,6 +83,12 @@ _ALL = (
         "releases",
     ),
     Suite("certmanager", "the webhook's and caches' certificates with cert-manager", Needs.SERVERS, "certmanager"),
+    Suite(
+        "dashboards",
+        "the dashboards with data of real processes, drawn by Grafana's components",
+        Needs.SERVERS,
+        "grafana",
+    ),
     Suite("chart", "the chart with Helm 3 and Helm 4", Needs.SERVERS, "chart"),
     Suite("clients", "client libraries of six languages with real pods", Needs.OPERATOR, "clients"),
 )

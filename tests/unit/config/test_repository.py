@@ -121,9 +121,15 @@ def test_docs_name_the_tested_cert_manager() -> None:
         assert f"cert-manager {version}" in (ROOT / "docs" / page).read_text()
 
 
-def test_repository_contains_only_text() -> None:
+MAX_PICTURE_BYTES = 150 * 1024
+
+
+def test_repository_contains_only_text_and_small_pictures() -> None:
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     paths = [ROOT / name for name in listed.split("\0") if name]
+    pictures = {path for path in paths if path.parent == ROOT / "docs/images" and path.suffix == ".png"}
+    assert [path.name for path in pictures if path.stat().st_size > MAX_PICTURE_BYTES] == []
+    paths = [path for path in paths if path not in pictures]
     assert [str(path) for path in paths if path.is_file() and b"\0" in path.read_bytes()[:8192]] == []
 
 

@@ -1,6 +1,8 @@
 """The layout and the texts of the dashboards."""
 
 import json
+import re
+import struct
 
 import pytest
 
@@ -10,6 +12,7 @@ from dashboards.model import GRID, Dashboard
 from unit.config.rendered import ROOT, render_directory
 
 MAX_PANELS = 20
+PICTURE_WIDTH = 1200
 ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
 
 
@@ -57,6 +60,14 @@ def test_links_between_the_dashboards_have_a_target() -> None:
     assert target in uids
     set_there = {word.partition("=")[0].removeprefix("var-") for word in query.split("&") if word.startswith("var-")}
     assert set_there == {"namespace", "cache"} <= {each["name"] for each in cache["templating"]["list"]}
+
+
+@ALL
+def test_page_shows_the_dashboard(dashboard: Dashboard) -> None:
+    picture = f"images/{dashboard.uid}.png"
+    assert re.search(rf"^!\[Dashboard [^\]]+\]\({picture}\)$", (ROOT / "docs/dashboards.md").read_text(), re.MULTILINE)
+    (width,) = struct.unpack(">I", (ROOT / "docs" / picture).read_bytes()[16:20])
+    assert width == PICTURE_WIDTH
 
 
 def test_config_maps_have_all_dashboards_and_the_label_of_the_sidecar() -> None:

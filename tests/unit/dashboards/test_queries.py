@@ -16,8 +16,8 @@ EXPOSED = {"memcached-fleet": exposed.caches, "memcached-cache": exposed.caches,
 NAME = "__name__"
 VARIABLE = re.compile(r"\$(\w+)")
 OF_GRAFANA = {"__rate_interval"}
-NOT_VARIABLES = {"1"}
-"""The group of a regular expression in `label_replace`."""
+NOT_VARIABLES = {"1", "2"}
+"""The groups of a regular expression in `label_replace`."""
 
 
 def targets(dashboard: Dashboard) -> dict[str, str]:

@@ -1,0 +1,1 @@
+"""The dashboards of tools/dashboards with data: of real processes, which a real Prometheus scrapes."""

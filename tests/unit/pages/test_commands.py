@@ -13,10 +13,10 @@ PAGES = ("README.md", *sorted(file.name for file in (ROOT / "docs").glob("*.md")
 RUN_IN_PARTS = {"plugin.md"}
 """Pages whose examples one test runs all, with their output (tests/unit/plugin/test_page.py)."""
 REASONS = {
-    "publishes images": 5,
+    "publishes images": 6,
     "needs a registry with the images": 2,
     "needs a published release": 2,
-    "runs the tests": 3,
+    "runs the tests": 2,
     "needs another cluster": 2,
     "needs the internet": 1,
     "needs Argo CD or Flux": 3,

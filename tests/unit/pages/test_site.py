@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from pages.site.config import configuration, entries
+from pages.site.lists import with_lists
 from pages.site.sources import (
     MERMAID,
     ROOT_PAGES,
@@ -183,3 +184,25 @@ def test_lock_of_the_site_names_no_registry() -> None:
     assert "://" not in (ROOT / folder / "package-lock.json").read_text()
     updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
     assert f"/{folder}" in {each.get("directory") for each in updates if each["package-ecosystem"] == "npm"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Two:\n* one\n  more\n* two", "Two:\n\n* one\n    more\n* two"),
+        ("1. one\n\n   ```sh\n   * a\n   ```\n\n2. two", "1. one\n\n    ```sh\n    * a\n    ```\n\n2. two"),
+        ("10. one\n\n    more", "10. one\n\n    more"),
+        ("1. one\n\n   more\n2. two", "1. one\n\n    more\n\n2. two"),
+        ("* one\n\nText\n    * no item", "* one\n\nText\n    * no item"),
+        ("* one\n\nText\n* two", "* one\n\nText\n\n* two"),
+        ("```\ntext\n* one\n```", "```\ntext\n* one\n```"),
+    ],
+)
+def test_lists_are_those_of_the_generator(text: str, shown: str) -> None:
+    assert with_lists(text) == f"{shown}\n"
+
+
+def test_target_of_a_link_is_not_a_bare_page() -> None:
+    """As in the changelog, whose links begin with the folder."""
+    names = page_names(["CHANGELOG.md", "docs/warm.md"])
+    assert linked("[warm](docs/warm.md)", "CHANGELOG.md", names, ROOT, REPOSITORY) == "[warm](warm.md)\n"

@@ -11,6 +11,8 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from pages.site.lists import with_lists
+
 ROOT_PAGES: Final = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -25,8 +27,8 @@ _FENCE: Final = re.compile(r"^( *)(`{3,}|~{3,})")
 _LINK: Final = re.compile(r"(?:\[(?P<text>[^\[\]]*))?\]\((?P<target>[^)\s]+)\)")
 """The text may begin on the line before."""
 _FILE: Final = re.compile(r"(docs/)?[\w-]+\.md")
-_BARE: Final = re.compile(r"\(docs/([\w-]+\.md)\)")
-"""A page that a description of a field names."""
+_BARE: Final = re.compile(r"(?<!\])\(docs/([\w-]+\.md)\)")
+"""A page that a description of a field names. After a bracket, it is the target of a link."""
 _EXTERNAL: Final = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -139,7 +141,7 @@ def site_pages(root: Path, repository: str) -> dict[str, bytes]:
             text = with_manifests(
                 text, {path.name: path.read_text(encoding="utf-8") for path in yaml_files(root / folder)}
             )
-        pages[name] = with_diagrams(text, name).encode()
+        pages[name] = with_diagrams(with_lists(text), name).encode()
     others = (file for file in files if file.startswith("docs/") and file not in names)
     return pages | {file.removeprefix("docs/"): (root / file).read_bytes() for file in others}
 

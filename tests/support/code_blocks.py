@@ -16,7 +16,7 @@ SHELLS = ("sh", "console")
 PROMPT = "$ "
 _BLOCK = re.compile(
     r"^(?:[ ]*<!-- not run: (?P<reason>[^\n]*?) -->\n+)?"
-    r"(?P<indent>[ ]*)```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$",
+    r"(?P<indent>[ ]*)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +15,16 @@ from support.waiting import ROLLOUT
 
 NAMESPACE = "shop"
 """The namespace of the pages' examples."""
+LOCK_FILE = Path(tempfile.gettempdir()) / "memcached-operator-pages.lock"
 PROGRAMS = ("curl", "openssl")
 """What the commands need besides kubectl."""
+FORWARDS = "port-forward"
+"""A command that listens on a fixed port of this machine."""
+LOCK = """
+exec 9> "$FORWARDING"
+flock 9
+"""
+"""One shell after the other forwards ports. kubectl inherits the file: the lock ends when it no longer listens."""
 PREAMBLE = """
 mount --bind "$RESOLVER" /etc/resolv.conf
 trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
@@ -37,7 +46,9 @@ class PageShell:
         missing = [name for name in PROGRAMS if not shutil.which(name)]
         assert not missing, f"the commands of the pages need {' and '.join(missing)}: install them"
         text = re.sub(rf"\b{NAMESPACE}\b", self.namespace, script)
-        words = ["unshare", "--mount", "bash", "-euo", "pipefail", "-c", f"{PREAMBLE}\n{text}"]
+        # The end of its PID namespace kills everything that the commands started, even after a time-out.
+        words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-euo", "pipefail", "-c"]
+        words.append(f"{LOCK if FORWARDS in text else ''}{PREAMBLE}\n{text}")
         done = subprocess.run(
             words,
             cwd=self.folder,
@@ -63,4 +74,11 @@ class PageShell:
             config = ["--kubeconfig", str(kubeconfig), "config", "set-context", "--current"]
             kubectl(*config, "--namespace", self.namespace)
         path = os.pathsep.join([str(self.folder / "bin"), os.environ["PATH"]])
-        return {**os.environ, "PATH": path, "KUBECONFIG": str(kubeconfig), "RESOLVER": str(resolver)}
+        return {
+            **os.environ,
+            "PATH": path,
+            "KUBECONFIG": str(kubeconfig),
+            "HOME": str(self.folder),
+            "RESOLVER": str(resolver),
+            "FORWARDING": str(LOCK_FILE),
+        }

@@ -13,11 +13,11 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import create_server
 from uuid import uuid4
 
-from cluster.public.images import cluster_archive
+from cluster.public.images import cluster_archive, remove_images
 from cluster.public.lifecycle import running
+from support.ports import free_port
 from support.waiting import READY
 
 OF_CONNECTION = {"connection", "content-length", "host", "keep-alive", "transfer-encoding", "authorization"}
@@ -28,15 +28,10 @@ OCI_MANIFEST, OCI_CONFIG, OCI_LAYER = (
 )
 
 
-def _free_port() -> int:
-    with closing(create_server(("127.0.0.1", 0))) as probe:
-        return probe.getsockname()[1]
-
-
 @contextmanager
 def open_registry(crane: Path, directory: Path) -> Generator[str]:
     """The address of an empty registry that keeps its images in a new directory."""
-    port = _free_port()
+    port = free_port()
     directory.mkdir()
     command = [crane, "registry", "serve", f"--address=127.0.0.1:{port}", f"--disk={directory}"]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
@@ -69,6 +64,7 @@ def registry_of_node(images: Sequence[str], readers: Mapping[str, str]) -> Gener
             yield address
         finally:
             shutil.rmtree(folder)
+            remove_images(state, address)
 
 
 @contextmanager

@@ -59,7 +59,7 @@ def make(directory: Path) -> None:
     if stamp.exists():
         return
     ensure_venv()
-    print(f"Installing requirements/dev.txt into {directory}: about a minute on the first run.", flush=True)
+    _report(f"Installing requirements/dev.txt into {directory}: about a minute on the first run.")
     run([sys.executable, "-m", "venv", str(directory)])
     python = str(directory / "bin/python")
     install(python, "--require-hashes", "-r", str(LOCK))
@@ -106,7 +106,7 @@ def ensure_venv() -> None:
         return
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise VenvError(f"Python's venv module is missing: install the package {PACKAGE} and run this again")
-    print(f"Installing the package {PACKAGE}.", flush=True)
+    _report(f"Installing the package {PACKAGE}.")
     run(["apt-get", "update", "-qq"])
     run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", PACKAGE])
     if not has_venv():
@@ -114,6 +114,11 @@ def ensure_venv() -> None:
             f"{sys.executable} has no venv module, and the package {PACKAGE} is for another Python: "
             "name one that has it, for example `make venv PYTHON3=/usr/bin/python3`"
         )
+
+
+def _report(text: str) -> None:
+    """Print to standard error: callers such as `$(make -s images-list)` read standard output."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def run(words: list[str]) -> None:

@@ -10,6 +10,7 @@ from cluster.images.archive import Layer, layer, pack_files, write_archive
 from cluster.images.recipes import BASES, PAUSE_IMAGE, STAND_INS, Image, images_key, rootfs_key
 from cluster.images.rootfs import ensure_rootfs, images_dir
 from cluster.locks import waiting_for
+from cluster.paths import State
 from cluster.shell import run
 
 IMPORT_SECONDS = 120.0
@@ -55,6 +56,17 @@ def over(rootfs: Layer, image: Image, scratch: Path) -> list[Layer]:
 
 def import_archive(socket: Path, archive: Path) -> list[str]:
     """Import an archive into the kubelet's containerd namespace; returns the images' names."""
-    command = [find("ctr") or "ctr", f"--address={socket}", "--namespace=k8s.io", "images", "import", archive]
-    lines = run(command, timeout=IMPORT_SECONDS).splitlines()
+    lines = run([*_images(socket), "import", archive], timeout=IMPORT_SECONDS).splitlines()
     return [line.split()[1] for line in lines if line.startswith("unpacking ")]
+
+
+def remove_images(state: State, registry: str) -> None:
+    """Remove the images of a registry from a cluster's node; pods that run keep them."""
+    command = _images(state.containerd_socket)
+    names = [name for name in run([*command, "ls", "--quiet"]).splitlines() if name.startswith(f"{registry}/")]
+    if names:
+        run([*command, "rm", *names])
+
+
+def _images(socket: Path) -> list[str]:
+    return [find("ctr") or "ctr", f"--address={socket}", "--namespace=k8s.io", "images"]

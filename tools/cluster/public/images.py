@@ -5,7 +5,7 @@ from cluster.images.build import Build, build_image, build_with, save_image
 from cluster.images.load import load
 from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
 from cluster.images.rootfs import ISOLATED, rootfs_file
-from cluster.images.store import cluster_archive
+from cluster.images.store import cluster_archive, remove_images
 from cluster.images.tools import Tool, opened, tool_with
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "load",
     "opened",
     "pack_files",
+    "remove_images",
     "rootfs_file",
     "save_image",
     "tool_with",

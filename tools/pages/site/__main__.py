@@ -36,7 +36,9 @@ def install_programs() -> None:
     if stamp.exists() and stamp.read_bytes() == lock:
         return
     npm = shutil.which("npm") or sys.exit("npm is missing: install node 20 or newer")
-    subprocess.run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], cwd=PROGRAMS, check=True)
+    words = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+    if code := subprocess.run(words, cwd=PROGRAMS, check=False).returncode:
+        sys.exit(f"npm ci failed with exit code {code}: see above")
     stamp.write_bytes(lock)
 
 

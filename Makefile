@@ -105,7 +105,7 @@ run: venv install ## Run the controller in this shell: no leader election, no we
 
 ##@ Test
 .PHONY: check format lint types imports generated workflows audit bundle-check
-check: format lint types imports generated workflows ## Run all checks that need no cluster.
+check: format lint types imports generated workflows prose ## Run all checks that need no cluster.
 	@echo "All checks passed."
 
 format: venv

@@ -133,6 +133,8 @@ KUBECONFORM_FAMILY = Family(
     "kubeconform", "kubeconform", {"kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform"}
 )
 
+VALE_FAMILY = Family("vale", "vale", {"vale": "github.com/vale-cli/vale/v3/cmd/vale"})
+
 KREW_FAMILY = Family(
     "krew",
     "krew",
@@ -143,7 +145,7 @@ KREW_FAMILY = Family(
 )
 """kubectl's plug-in manager, which installs the plugin in its test, and the check of its index."""
 
-LINTERS = {"actionlint": ACTIONLINT_FAMILY}
+LINTERS = {"actionlint": ACTIONLINT_FAMILY, "vale": VALE_FAMILY}
 """Development tools that are not part of a cluster, by name."""
 
 Wanted = list[tuple[Family, tuple[str, ...]]]

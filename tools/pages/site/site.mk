@@ -1,5 +1,6 @@
-# The documentation site: a part of the Makefile. It needs node and npm. See mkdocs.yml.
-.PHONY: site site-serve site-links
+# The documentation site and the check of its English: a part of the Makefile.
+.PHONY: site site-serve site-links prose
+# The site needs node and npm. See mkdocs.yml.
 site: venv ## Build the documentation site into build/site/html.
 	@$(VENV_TOOLS) pages.site build
 site-serve: venv ## Serve the documentation site on this machine, and build changed pages again.
@@ -7,3 +8,8 @@ site-serve: venv ## Serve the documentation site on this machine, and build chan
 # Nightly.
 site-links: site
 	@$(VENV_TOOLS) pages.site links
+
+# The English of the pages: .vale.ini.
+PROSE := README.md CONTRIBUTING.md docs examples
+prose: venv
+	@linter="$$($(CLUSTER_TOOL) bin vale)/vale"; "$$linter" --no-global --output=line $(PROSE)

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -98,3 +99,19 @@ def test_each_bad_sentence_is_found_by_its_rule_only(vale: list[str], tmp_path: 
 def test_code_and_generated_blocks_and_correct_english_pass(vale: list[str], tmp_path: Path) -> None:
     (tmp_path / "good.md").write_text(GOOD)
     assert findings(vale, tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("page", "rule"),
+    [
+        ("# Page\n\n### Too deep\n", "MD001"),
+        ("# Page\nText\n", "MD022"),
+        ("# Page\n\n```\ncode\n```\n", "MD040"),
+        ("# Page\n", ""),
+    ],
+)
+def test_markdown_rules_are_those_of_the_project(page: str, rule: str, tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(page)
+    command = [sys.executable, "-m", "pymarkdown", "scan", tmp_path / "page.md"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, rule in done.stdout, done.stderr) == (int(bool(rule)), True, "")

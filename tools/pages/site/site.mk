@@ -9,7 +9,8 @@ site-serve: venv ## Serve the documentation site on this machine, and build chan
 site-links: site
 	@$(VENV_TOOLS) pages.site links
 
-# The English of the pages: .vale.ini.
+# The English and the Markdown of the pages: .vale.ini, and the table pymarkdown in pyproject.toml.
 PROSE := README.md CONTRIBUTING.md docs examples
 prose: venv
 	@linter="$$($(CLUSTER_TOOL) bin vale)/vale"; "$$linter" --no-global --output=line $(PROSE)
+	@$(VENV)/bin/pymarkdown scan --recurse --exclude=docs/api.md $(PROSE)

@@ -17,6 +17,8 @@ BAD = {
     "Colon": (
         "The pod fails: it restarts.",
         "* the cache is full: no item is stored",
+        "It is new: its pods are empty.",
+        "It is new: after a restart, it is empty.",
         "Wait: the pod is new: then go on.",
     ),
     "End": ("The kernel ends the process.", "A signal that ended memcached."),
@@ -57,7 +59,7 @@ Connections are refused. The API server answers `denied` and "denied the request
 
 Which port is open? The port is 11211.
 
-The controller also watches pods, for example: `a; b: it`.
+The controller also watches pods, for example: `a; b: it`. It needs two: a pod that has a node, and a node.
 
 <!-- generated: figures -->
 It was denied; nobody was told.

@@ -168,7 +168,7 @@ def running_agent(namespace: str) -> bool:
 def test_old_service_selects_the_new_pods(shell: PageShell) -> None:
     """A plain Deployment with its Service, whose clients move to the pods of the cache."""
     labels = {"app": "memcached"}
-    container = {"name": "memcached", "image": IMAGE, "args": ["memcached", "-u", "nobody"]}
+    container = {"name": "memcached", "image": IMAGE}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
     meta = {"name": "memcached", "namespace": shell.namespace}

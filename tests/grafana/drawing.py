@@ -3,16 +3,14 @@
 There is no Grafana: tools/dashboards/render has a page that shows one dashboard with the results in a file.
 """
 
-import http.server
 import json
 import re
 import shutil
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
+from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from dashboards.model import Dashboard
 from grafana.pictures import shrink
 from grafana.values import filled
 from grafana.world import Series, World, panels
+from support.servers import Quiet, serving
 from support.waiting import BUSY
 from unit.config.rendered import ROOT
 
@@ -69,8 +68,10 @@ def type_errors(texts: Sequence[str]) -> dict[int, str]:
     lines = [f"export const file{number}: File = {json.dumps(json.loads(text))};" for number, text in enumerate(texts)]
     module.write_text("\n".join((*lines, "import type { File } from './schema';")))
     words = ("node_modules/.bin/tsc", "--noEmit", "--pretty", "false")
-    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT)
-    module.unlink()
+    try:
+        done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+    finally:
+        module.unlink()
     assert not done.stderr, done.stderr
     found = {int(line) - 1: text for line, text in ERROR.findall(done.stdout)}
     assert done.stdout.count(": error TS") == done.stdout.count("checked.ts("), done.stdout
@@ -111,19 +112,8 @@ def results(world: World, dashboard: Dashboard, values: dict[str, str], minutes:
     }
 
 
-@contextmanager
-def served(folder: Path) -> Generator[str]:
-    """Serve a folder on loopback during the block; yields its address."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name in the base class
-            del format, args
-
-    handler: Callable[..., Quiet] = partial(Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+class _Files(Quiet, SimpleHTTPRequestHandler):
+    """Serves the files of a folder."""
 
 
 def draw(folder: Path, data: Series, picture: Path) -> dict[str, bool]:
@@ -131,10 +121,10 @@ def draw(folder: Path, data: Series, picture: Path) -> dict[str, bool]:
     (folder / "data.json").write_text(json.dumps(data))
     height = max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in data["dashboard"]["panels"]) * 30 + 60
     size = f"--window-size={WIDTH},{height}"
-    with served(folder) as address:
-        page = _chromium(size, "--dump-dom", address)
+    with serving(partial(_Files, directory=str(folder)), "127.0.0.1") as address:
+        page = _chromium(size, "--dump-dom", f"http://{address}/")
         assert 'data-left="0"' in page, f"the page is not complete: {page[-2000:]}"
-        _chromium(size, f"--screenshot={picture}", address)
+        _chromium(size, f"--screenshot={picture}", f"http://{address}/")
     shrink(picture)
     return {title: empty == "true" for title, empty in PANEL.findall(page)}
 

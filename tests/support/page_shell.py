@@ -27,7 +27,6 @@ flock 9
 """One shell after the other forwards ports. kubectl inherits the file: the lock ends when it no longer listens."""
 PREAMBLE = """
 mount --bind "$RESOLVER" /etc/resolv.conf
-trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 curl() { command curl --retry 30 --retry-connrefused --retry-delay 1 --retry-max-time 60 "$@"; }
 nc() { exec 3<> "/dev/tcp/$1/$2"; cat >&3; cat <&3; }
 """

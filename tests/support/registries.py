@@ -5,19 +5,19 @@ import json
 import shutil
 import subprocess
 import tarfile
-import threading
 import time
 from base64 import b64encode
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from uuid import uuid4
 
 from cluster.public.images import cluster_archive, remove_images
 from cluster.public.lifecycle import running
 from support.ports import free_port
+from support.servers import Quiet, serving
 from support.waiting import READY
 
 OF_CONNECTION = {"connection", "content-length", "host", "keep-alive", "transfer-encoding", "authorization"}
@@ -53,10 +53,7 @@ def registry_of_node(images: Sequence[str], readers: Mapping[str, str]) -> Gener
     """
     state, plan = running()
     content = {name: blob for image in images for name, blob in _of_archive(cluster_archive(), image).items()}
-    with (
-        _serving(_Archived, "127.0.0.1", content=content) as behind,
-        private_registry(behind, {}, readers, plan.host_address) as address,
-    ):
+    with serving(_of_class(_Archived, may_write=_accounts({}, readers), content=content), plan.host_address) as address:
         folder = state.registries / address
         folder.mkdir(parents=True)
         try:
@@ -68,31 +65,24 @@ def registry_of_node(images: Sequence[str], readers: Mapping[str, str]) -> Gener
 
 
 @contextmanager
-def private_registry(
-    behind: str, writers: Mapping[str, str], readers: Mapping[str, str], host: str = "localhost"
-) -> Generator[str]:
+def private_registry(behind: str, writers: Mapping[str, str], readers: Mapping[str, str]) -> Generator[str]:
     """The address of a registry with basic authentication, which passes requests on to the one at address `behind`.
 
     `writers`, `readers`: passwords by user name. The response is 401 without an account, 403 to a write of a reader.
     """
-    known = {_credentials(*account): True for account in writers.items()}
-    known |= {_credentials(*account): False for account in readers.items()}
-
-    with _serving(_Proxy, host, may_write=known, address=behind) as address:
+    with serving(_of_class(_Proxy, may_write=_accounts(writers, readers), address=behind), "localhost") as address:
         yield address
 
 
-@contextmanager
-def _serving(handler: type[BaseHTTPRequestHandler], host: str, **attributes: object) -> Generator[str]:
-    """The address of a server in this process. `attributes`: of the handler's class."""
-    with ThreadingHTTPServer((host, 0), type("Handler", (handler,), attributes)) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.1,))
-        thread.start()
-        try:
-            yield f"{host}:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+def _accounts(writers: Mapping[str, str], readers: Mapping[str, str]) -> dict[str, bool]:
+    """Whether an account may write, by the value of its header."""
+    known = {_credentials(*account): True for account in writers.items()}
+    return known | {_credentials(*account): False for account in readers.items()}
+
+
+def _of_class(handler: type[BaseHTTPRequestHandler], **attributes: object) -> type[BaseHTTPRequestHandler]:
+    """The handler with these attributes of its class."""
+    return type("Handler", (handler,), attributes)
 
 
 def _of_archive(archive: Path, image: str) -> dict[str, tuple[str, bytes]]:
@@ -123,41 +113,11 @@ def _credentials(user: str, password: str) -> str:
     return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-class _Quiet(BaseHTTPRequestHandler):
-    """Logs nothing: crane tries TLS first."""
+class _WithAccounts(Quiet, BaseHTTPRequestHandler):
+    """Answers requests of known accounts. `may_write`: by the value of their header. crane tries TLS first."""
 
     protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        """Log nothing."""
-
-    def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Send a response, without the body to a HEAD request."""
-        self.send_response_only(status)
-        for name, value in {"Content-Length": str(len(body)), **headers}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-
-class _Archived(_Quiet):
-    """Serves `content`, whose keys are the ends of paths."""
-
-    content: Mapping[str, tuple[str, bytes]] = {}
-
-    def handle_request(self) -> None:
-        """Respond to one request."""
-        name = self.path.rpartition("/")[2]
-        kind, body = self.content.get(name, ("", b""))
-        self.respond(200 if body or not name else 404, {"Content-Type": kind} if kind else {}, body)
-
-
-class _Proxy(_Quiet):
-    """Passes requests of known accounts on. `may_write`: by the value of their header."""
-
     may_write: Mapping[str, bool] = {}
-    address = ""
 
     def handle_request(self) -> None:
         """Respond to one request."""
@@ -168,7 +128,20 @@ class _Proxy(_Quiet):
         elif not may_write and self.command not in READS:
             self.respond(403, {}, b"")
         else:
-            self._pass_on(body)
+            self.answer(body)
+
+    def answer(self, body: bytes) -> None:
+        """Respond to a request of a known account."""
+        raise NotImplementedError
+
+    def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Send a response, without the body to a HEAD request."""
+        self.send_response_only(status)
+        for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding", "") != "chunked":
@@ -180,7 +153,27 @@ class _Proxy(_Quiet):
         self.rfile.readline()
         return b"".join(parts)
 
-    def _pass_on(self, body: bytes) -> None:
+
+class _Archived(_WithAccounts):
+    """Serves `content`, whose keys are the ends of paths."""
+
+    content: Mapping[str, tuple[str, bytes]] = {}
+
+    def answer(self, body: bytes) -> None:
+        """Respond with a part of the content."""
+        del body
+        name = self.path.rpartition("/")[2]
+        kind, content = self.content.get(name, ("", b""))
+        self.respond(200 if content or not name else 404, {"Content-Type": kind} if kind else {}, content)
+
+
+class _Proxy(_WithAccounts):
+    """Passes requests on."""
+
+    address = ""
+
+    def answer(self, body: bytes) -> None:
+        """Respond as the registry behind does."""
         headers = {name: value for name, value in self.headers.items() if name.lower() not in OF_CONNECTION}
         with closing(HTTPConnection(self.address)) as connection:
             connection.request(self.command, self.path, body, headers)
@@ -192,6 +185,5 @@ class _Proxy(_Quiet):
             self.respond(response.status, kept, payload)
 
 
-for _class, _methods in ((_Proxy, (*READS, "POST", "PUT", "PATCH", "DELETE")), (_Archived, READS)):
-    for _method in _methods:
-        setattr(_class, f"do_{_method}", _class.handle_request)
+for _method in (*READS, "POST", "PUT", "PATCH", "DELETE"):
+    setattr(_WithAccounts, f"do_{_method}", _WithAccounts.handle_request)

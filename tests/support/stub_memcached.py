@@ -1,11 +1,12 @@
 """A memcached and an agent on loopback with scripted replies, for tests without the real programs."""
 
 import socketserver
-import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from support.servers import Quiet, served
 
 UNAUTHENTICATED = "CLIENT_ERROR unauthenticated\r\n"
 VERSION = "VERSION 1.6.38\r\n"
@@ -53,7 +54,7 @@ def memcached(stub: Stub) -> Generator[int]:
 
     with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
-        with _served(server) as port:
+        with served(server) as port:
             yield port
 
 
@@ -61,26 +62,12 @@ def memcached(stub: Stub) -> Generator[int]:
 def agent(responses: Mapping[str, tuple[int, str]]) -> Generator[int]:
     """Serve responses by path, a status and a text, during the block."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, text = responses.get(self.path, (404, ""))
             self.send_response(status)
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, _served(server) as port:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server, served(server) as port:
         yield port
-
-
-@contextmanager
-def _served(server: socketserver.TCPServer) -> Generator[int]:
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1]
-    finally:
-        server.shutdown()
-        thread.join()

@@ -30,11 +30,11 @@ def with_lists(text: str) -> str:
         elif line and not inside and not fence and lines and not lines[-1]:
             width = 0  # a new paragraph: the list has ended
         lines.append(" " * max(0, INDENT - width) + line if line and inside else line)
-        fence = _after(line, fence)
+        fence = fence_after(line, fence)
     return "\n".join([*lines, ""])
 
 
-def _after(line: str, fence: str) -> str:
+def fence_after(line: str, fence: str) -> str:
     """The fence that is open after a line; empty outside code."""
     found = _FENCE.match(line)
     if not found:

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from pages.site.lists import with_lists
+from pages.site.lists import fence_after, with_lists
 
 ROOT_PAGES: Final = {
     "CHANGELOG.md": "changelog.md",
@@ -23,7 +23,6 @@ MERMAID: Final = "assets/mermaid.js"
 """Where the site has the program that draws diagrams."""
 BRANCH: Final = "main"
 """The branch to which links to files lead."""
-_FENCE: Final = re.compile(r"^( *)(`{3,}|~{3,})")
 _LINK: Final = re.compile(r"(?:\[(?P<text>[^\[\]]*))?\]\((?P<target>[^)\s]+)\)")
 """The text may begin on the line before."""
 _FILE: Final = re.compile(r"(docs/)?[\w-]+\.md")
@@ -73,12 +72,8 @@ def linked(text: str, file: str, names: Mapping[str, str], root: Path, repositor
     lines: list[str] = []
     fence = ""
     for line in text.splitlines():
-        found = _FENCE.match(line)
-        if found and not fence:
-            fence = found[2]
-        elif found and found[2].startswith(fence):
-            fence = ""
-        elif not fence:
+        before, fence = fence, fence_after(line, fence)
+        if not before and not fence:
             line = _LINK.sub(replaced, _BARE.sub(rf"([\1]({docs}/\1))", line))
         lines.append(line)
     return "\n".join([*lines, ""])

@@ -15,6 +15,7 @@ from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiCli
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    LEASES,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
@@ -36,6 +37,25 @@ ACCOUNT_NAMESPACE = "accounts"
 ACCOUNT = "operator"
 """The account that the policies are bound to."""
 DRY_RUN = {"dryRun": "All"}
+LAST_POLICY: Object = {
+    "metadata": {"name": "last"},
+    "spec": {
+        "matchConstraints": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ACCOUNT_NAMESPACE}},
+            "resourceRules": [
+                {
+                    "apiGroups": ["coordination.k8s.io"],
+                    "apiVersions": ["v1"],
+                    "resources": ["leases"],
+                    "operations": ["CREATE"],
+                }
+            ],
+        },
+        "validations": [{"expression": "false"}],
+    },
+}
+"""A policy that rejects Leases in ACCOUNT_NAMESPACE, which no other policy matches."""
+LAST_BINDING: Object = {"metadata": {"name": "last"}, "spec": {"policyName": "last", "validationActions": ["Deny"]}}
 
 
 @dataclass(frozen=True)
@@ -84,12 +104,23 @@ def create_account(
 
 @contextmanager
 def bound_policies(plane: ControlPlane) -> Generator[None]:
-    """Create the namespace of the accounts and the policies, bound to ACCOUNT, until the block ends."""
+    """Create the namespace of the accounts and the policies, bound to ACCOUNT, until the block ends.
+
+    An API server before 1.36 can end with "concurrent map read and map write" if it compiles a policy while it
+    evaluates another one (kubernetes/kubernetes#135757). It compiles a policy again when the controller manager has
+    written its status. So no request may match a policy before all are compiled for the last time.
+    """
     plane.create(NAMESPACES, {"metadata": {"name": ACCOUNT_NAMESPACE}})
     objects = [(policies.POLICIES, each) for each in policies.policies()]
     objects += [(policies.BINDINGS, each) for each in policies.bindings(ACCOUNT_NAMESPACE, ACCOUNT)]
     for path, obj in objects:
         plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
+    until(lambda: all(_has_status(plane, each) for each in policies.policies()))
+    last = [(policies.POLICIES, LAST_POLICY), (policies.BINDINGS, LAST_BINDING)]
+    for path, obj in last:
+        plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
+    until(lambda: _last_policy_is_in_effect(plane))
+    objects += last
     try:
         yield
     finally:
@@ -97,6 +128,23 @@ def bound_policies(plane: ControlPlane) -> Generator[None]:
             own = f"{path}/{obj['metadata']['name']}"
             plane.call(lambda client, own=own: client.request("DELETE", own))
         plane.delete(Key(NAMESPACES, "", ACCOUNT_NAMESPACE))
+
+
+def _has_status(plane: ControlPlane, policy: Object) -> bool:
+    """Whether the controller manager has written the status of a policy; it does so once."""
+    path = f"{policies.POLICIES}/{policy['metadata']['name']}"
+    found = plane.call(lambda client: client.request("GET", path))
+    return found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"]
+
+
+def _last_policy_is_in_effect(plane: ControlPlane) -> bool:
+    """Whether LAST_POLICY is in effect. The API server reads policies in their order, so all before it are compiled."""
+    lease = {"metadata": {"name": "last", "namespace": ACCOUNT_NAMESPACE}, "spec": {}}
+    try:
+        plane.call(dry_run("POST", LEASES, lease))
+    except ApiError as error:
+        return "'last'" in error.message
+    return False
 
 
 def wait_until_in_effect(stolen_token: Account) -> None:

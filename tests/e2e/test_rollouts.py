@@ -1,5 +1,6 @@
 """A rollout replaces pods one at a time and takes no capacity from clients."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -40,6 +41,12 @@ def uids(namespace: str, name: str) -> set[str]:
     return {pod["metadata"]["uid"] for pod in pods_of(namespace, name)}
 
 
+def reported(namespace: str, name: str) -> Counter[str]:
+    """The number of the operator's Events about an object, by reason."""
+    events = [event for event in kube.items("events", namespace) if event["involvedObject"]["kind"] == "Memcached"]
+    return Counter(event["reason"] for event in events if event["involvedObject"]["name"] == name)
+
+
 @pytest.mark.race
 def test_rollout_takes_nothing_from_clients(namespace: str) -> None:
     """Also at size 1, and with an image that does not exist."""
@@ -57,5 +64,9 @@ def test_rollout_takes_nothing_from_clients(namespace: str) -> None:
         for name in SIZES:
             wait_until_degraded(namespace, "ImageUnavailable", name)
             assert conditions(namespace, name)["Available"]["status"] == "True"
+        for name in SIZES:
+            kube.eventually(lambda name=name: reported(namespace, name)["RolloutStarted"] == 1 + len(CHANGES))
+            assert reported(namespace, name)["Created"] == 1
+            assert reported(namespace, name)["RolloutComplete"] >= len(CHANGES)
     one.assert_always(1)
     two.assert_always(2)

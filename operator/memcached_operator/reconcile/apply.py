@@ -24,6 +24,7 @@ from memcached_operator.reconcile.ownership import (
 )
 from memcached_operator.reconcile.result import Result
 from memcached_operator.status.conditions import is_reported
+from memcached_operator.status.reports import of_rollout
 
 log = logging.getLogger(__name__)
 
@@ -93,11 +94,12 @@ class Applier:
                 case Action.CREATE:
                     done = await self._create(key, child)
                     result.wrote |= done
+                    result.created += [key] * done
                     unknown = not done
                 case Action.APPLY | Action.SCALE:
                     done = self._is_ineffective(key, child)
                     if not done:
-                        done = await self._change(key, child, step.action)
+                        done = await self._change(key, child, step.action, result)
                         result.wrote |= done
                 case Action.WAIT:
                     # The DELETED event may have been missed, so read the object.
@@ -152,13 +154,13 @@ class Applier:
             raise
         return True
 
-    async def _change(self, key: Key, child: Object, action: Action) -> bool:
+    async def _change(self, key: Key, child: Object, action: Action, result: Result) -> bool:
         """Apply or scale a child. Returns False if the live object has changed since the decision.
 
         Raises ApiError if the write is rejected although the live object is unchanged: a retry would fail again.
         """
-        live = self._cache.get(key)
-        if live is None:
+        live = before = self._cache.get(key)
+        if live is None or before is None:
             return False
         try:
             if action is Action.SCALE:
@@ -178,6 +180,8 @@ class Applier:
             raise
         self._cache.put(key.resource, reply)
         self._record_effect(key, child, reply)
+        if (report := of_rollout(key, before, reply)) is not None:
+            result.rollouts.append(report)
         return True
 
     def _is_ineffective(self, key: Key, child: Object) -> bool:

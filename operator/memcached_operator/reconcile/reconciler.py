@@ -195,6 +195,7 @@ class Reconciler:
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             await ensure_exists(self._client, self._cache, key, cr)
         result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
+        self._recorder.record(cr, result.reports)
         if plan.update is not None and plan.update.step is not None:
             await self._pod_steps.make(plan.update.step, result)
         return result

@@ -8,6 +8,7 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Problem
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key
+from memcached_operator.status.reports import Report, of_created
 
 API_MISSING = (404, 405)
 """Response codes of a write while its API is not served, or while its CRD is being deleted."""
@@ -23,14 +24,22 @@ NAMESPACE_PERIOD = 10.0
 class Result:
     """The result of applying the children: problems for the status, errors, and when to requeue.
 
-    `tolerant`: report transient errors as Progressing. `wrote`: at least one child was created or changed.
+    `tolerant`: report transient errors as Progressing. `wrote`: at least one child was created or changed. `created`:
+    those that were created. `rollouts`: the reports of workloads with a new pod template.
     """
 
     tolerant: bool = True
     wrote: bool = False
+    created: list[Key] = field(default_factory=list[Key])
+    rollouts: list[Report] = field(default_factory=list[Report])
     problems: list[Problem] = field(default_factory=list[Problem])
     errors: list[ApiError] = field(default_factory=list[ApiError])
     requeue_after: float | None = None
+
+    @property
+    def reports(self) -> list[Report]:
+        """What Events report: at most one for all created children, and one per new pod template."""
+        return [of_created(self.created)] * bool(self.created) + self.rollouts
 
     def block(self, problem: Problem, seconds: float) -> None:
         """Add a problem that prevents applying a child, and requeue after at most `seconds`."""

@@ -138,15 +138,16 @@ def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Conditio
 def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
     """The transitions that emit an Event. A first status emits an Event only for Degraded=True.
 
-    Progressing never emits an Event; the end of a rollout is reported by Available.
+    Of Progressing, only the end of a rollout emits an Event, unless it is that of another condition as well.
     """
     before = {condition["type"]: condition for condition in nested_list(old, "conditions")}
-    return [
+    reported = [
         condition
         for condition in transitions(old, new)
-        if condition["type"] != c.PROGRESSING
-        and (condition["type"] in before or (condition["type"], condition["status"]) == (c.DEGRADED, c.TRUE))
+        if condition["type"] in before or (condition["type"], condition["status"]) == (c.DEGRADED, c.TRUE)
     ]
+    others = [condition for condition in reported if condition["type"] != c.PROGRESSING]
+    return others or [condition for condition in reported if _state(condition) == (c.FALSE, c.ROLLOUT_COMPLETE)]
 
 
 def _state(condition: Mapping[str, Any]) -> tuple[Any, Any]:

@@ -1,14 +1,16 @@
-"""Events in the object's namespace, posted when Available or Degraded changes."""
+"""Events in the object's namespace. They are posted in the background, and dropped rather than repeated."""
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
-from memcached_operator.status.conditions import Condition, timestamp
+from memcached_operator.status.conditions import timestamp, truncate
+from memcached_operator.status.reports import Report
 
 log = logging.getLogger(__name__)
 
@@ -16,9 +18,11 @@ COMPONENT = "memcached-operator"
 MAX_MESSAGE_LENGTH = 1024
 """Characters. The API server rejects an Event with a longer message (validation of core/v1 Event)."""
 
+MAX_QUEUED_EVENTS = 2000
+"""Maximum Events in the queue; further Events are dropped. A thousand new objects have two each."""
 
-MAX_QUEUED_EVENTS = 1000
-"""Maximum Events in the queue; further Events are dropped."""
+MAX_QUEUED_OF_OBJECT = 4
+"""Maximum Events of one object in the queue, so that one whose spec changes all the time does not fill it."""
 
 
 class Recorder:
@@ -27,21 +31,30 @@ class Recorder:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._queue: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(MAX_QUEUED_EVENTS)
+        self._queued: Counter[str] = Counter()  # Events in the queue by the object's uid
 
-    def record(self, cr: Object, changed: Iterable[Condition]) -> None:
-        """Enqueue one Event per condition."""
-        for condition in changed:
-            event = event_of(cr, condition, datetime.now(UTC))
+    def record(self, cr: Object, reports: Iterable[Report]) -> None:
+        """Enqueue one Event per report."""
+        uid = cr["metadata"]["uid"]
+        for report in reports:
+            event = event_of(cr, report, datetime.now(UTC))
             key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
-            try:
-                self._queue.put_nowait((key, event))
-            except asyncio.QueueFull:
-                log.warning("%s is dropped: %d Events are queued", key, MAX_QUEUED_EVENTS)
+            if self._queue.full() or self._queued[uid] >= MAX_QUEUED_OF_OBJECT:
+                log.info(
+                    "%s is dropped: %d Events are queued, %d of them of this object",
+                    key,
+                    self._queue.qsize(),
+                    self._queued[uid],
+                )
+                continue
+            self._queue.put_nowait((key, event))
+            self._queued[uid] += 1
 
     async def run(self) -> None:
         """Post queued Events one after the other, until cancelled."""
         while True:
             key, event = await self._queue.get()
+            self._forget(event["involvedObject"]["uid"])
             try:
                 await self._client.create(key, event)
             except ApiError as error:
@@ -49,11 +62,15 @@ class Recorder:
                     logging.DEBUG if error.namespace_terminating else logging.INFO, "cannot post %s: %s", key, error
                 )
 
+    def _forget(self, uid: str) -> None:
+        self._queued[uid] -= 1
+        if not self._queued[uid]:
+            del self._queued[uid]
 
-def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:
-    """The Event that reports a condition."""
+
+def event_of(cr: Object, report: Report, now: datetime) -> dict[str, Any]:
+    """The Event about an object with this report."""
     meta = cr["metadata"]
-    good = (condition["status"] == "True") == (condition["type"] == "Available")
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -67,9 +84,9 @@ def event_of(cr: Object, condition: Condition, now: datetime) -> dict[str, Any]:
             "uid": meta["uid"],
             "resourceVersion": meta["resourceVersion"],
         },
-        "type": "Normal" if good else "Warning",
-        "reason": condition["reason"],
-        "message": condition["message"][:MAX_MESSAGE_LENGTH],
+        "type": "Warning" if report.warning else "Normal",
+        "reason": report.reason,
+        "message": truncate(report.message, MAX_MESSAGE_LENGTH),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": timestamp(now),

@@ -10,7 +10,7 @@ from memcached_operator.cache.live import get_live
 from memcached_operator.kind import Controller, Outcome, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
-from memcached_operator.status import conditions
+from memcached_operator.status import conditions, reports
 from memcached_operator.status.events import Recorder
 
 STATUS_PERIOD = 1.0
@@ -54,7 +54,7 @@ class StatusWriter:
             self.forget(key)
             return None
         self._changed_at.pop(key, None)
-        self._recorder.record(cr, conditions.reported_transitions(old, new))
+        self._recorder.record(cr, map(reports.of_condition, conditions.reported_transitions(old, new)))
         self._pruned.pop(key, None)
         if _is_outdated(cr, new, changes, reply):
             return 0.0

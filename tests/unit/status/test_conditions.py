@@ -205,6 +205,8 @@ REPORTED: dict[str, tuple[Any, Any, Any]] = {
     "degraded from the start": ({}, status_of(DOWN, COMPLETE, CRASHING), [CRASHING]),
     "nothing changes": (status_of(UP, COMPLETE, HEALTHY), status_of(UP, COMPLETE, HEALTHY), []),
     "progress begins": (status_of(UP, COMPLETE, HEALTHY), status_of(UP, PROGRESSING, HEALTHY), []),
+    "a rollout is complete": (status_of(UP, PROGRESSING, HEALTHY), status_of(UP, COMPLETE, HEALTHY), [COMPLETE]),
+    "a rollout is paused": (status_of(UP, PROGRESSING, HEALTHY), status_of(UP, PAUSED, HEALTHY), []),
     "becomes degraded": (status_of(UP, COMPLETE, HEALTHY), status_of(DOWN, COMPLETE, CRASHING), [DOWN, CRASHING]),
     "recovers": (status_of(DOWN, PROGRESSING, CRASHING), status_of(UP, COMPLETE, HEALTHY), [UP, HEALTHY]),
     "degraded for another reason": (

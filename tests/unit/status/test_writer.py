@@ -11,10 +11,12 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.client import ApiError
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object
+from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, PODS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
+from memcached_operator.status.events import Recorder
+from memcached_operator.status.reports import Report
 from unit import builders
 from unit.fakes import Api, raising
 
@@ -357,3 +359,54 @@ def test_state_of_an_object_that_is_deleted_during_a_status_patch_is_removed() -
         await until(lambda: not tables_with_object(cluster.reconciler))
 
     run_scenario(scenario)
+
+
+def events(cluster: Cluster) -> list[tuple[str, str]]:
+    """Type and reason of each Event, in the order of creation."""
+    return [(each["type"], each["reason"]) for key, each in cluster.api.objects.items() if key.resource == EVENTS]
+
+
+def test_each_change_is_one_event() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        await wait_until_available(cluster)
+        cr, api = cluster.api.objects[KEY], cluster.api
+
+        def update_generation() -> None:
+            api.put(DEPLOYMENT, api.objects[DEPLOYMENT], generation=2)
+
+        api.hooks["apply"] = [update_generation]
+        cluster.write({**cr, "spec": {**cr["spec"], "image": "example.com/memcached:2"}}, generation=2)
+        await until(lambda: cluster.reports(Progressing="RollingOut"))
+        cluster.complete_rollout()
+        await until(lambda: cluster.reports(Progressing="RolloutComplete"))
+        await until(lambda: len(events(cluster)) == 4)
+        cluster.queue.add(KEY)
+        await until(lambda: not len(cluster.queue))
+
+    assert events(run_scenario(scenario)) == [
+        ("Normal", "Created"),
+        ("Normal", "MinimumReplicasAvailable"),
+        ("Normal", "RolloutStarted"),
+        ("Normal", "RolloutComplete"),
+    ]
+
+
+def test_events_of_one_object_do_not_fill_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.status.events.MAX_QUEUED_EVENTS", 6)
+    api = Api()
+    recorder = Recorder(api.client)
+    reports = [Report("Created", "Created")] * 10
+    noisy, other, late = (builders.memcached(name, uid=name) for name in "abc")
+
+    async def scenario() -> None:
+        for cr in (noisy, other, late):
+            recorder.record(cr, reports)
+        task = asyncio.create_task(recorder.run())
+        await until(lambda: len(api.objects) == 6)
+        recorder.record(noisy, reports)
+        await until(lambda: len(api.objects) == 10)
+        task.cancel()
+
+    asyncio.run(scenario())
+    names = [event["involvedObject"]["name"] for event in api.objects.values()]
+    assert "".join(names) == "aaaabbaaaa"

@@ -118,13 +118,14 @@ class RolloutSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     max_unavailable: IntOrPercent | None = None
     """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. If absent when the
-    object is created, or removed later, the mutating webhook sets 0; otherwise the default of Kubernetes applies, 25%.
-    With `identity: Stable`, maximum of slots that are changed or not ready at once, at least 1, and not more than
-    `podDisruptionBudget` allows; if absent, 1."""
+    object is created, or removed later, the mutating webhook sets 0, or 1 with `maxSurge: 0` or `identity: Stable`;
+    otherwise the default of Kubernetes applies, 25%. With `identity: Stable`, maximum of slots that are changed or not
+    ready at once, at least 1, and not more than `podDisruptionBudget` allows; if absent, 1."""
 
     max_surge: IntOrPercent | None = None
     """Maximum number of additional pods, or percentage rounded up, during a rollout. If absent when the object is
-    created, or removed later, the mutating webhook sets 1; otherwise the default of Kubernetes applies, 25%."""
+    created, or removed later, the mutating webhook sets 1, or 0 with `identity: Stable`; otherwise the default of
+    Kubernetes applies, 25%."""
 
     min_ready_seconds: Annotated[int, Meta(ge=0, le=MAX_READY_SECONDS)] | None = None
     """Seconds for which a new pod must be ready before the rollout continues, at most a day. If absent, 0."""

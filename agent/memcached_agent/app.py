@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.metrics.exporter import Exporter
+from memcached_agent.metrics.latency import Latency
 from memcached_agent.options import AgentOptions
 from memcached_agent.reload.wiring import Reloads
 from memcached_agent.shared import SingleFlight
@@ -32,10 +33,11 @@ async def run(options: AgentOptions) -> None:
     loop.set_exception_handler(Exhaustion(loop.time).handle)
     reloads = Reloads(options)
     client = reloads.client
-    pod = _pod(options, client)
+    pod, latency = _pod(options, client), Latency(client)
     checks: dict[str, Check] = {"memcached": SingleFlight(client.problem)}
     checks |= {watcher.name: watcher.problem for watcher in reloads.watchers} | dict(pod.checks if pod else {})
-    scrape = Exporter(client, *(part.metrics for part in (reloads, pod) if part)).metrics
+    parts = tuple(part for part in (reloads, latency, pod) if part)
+    scrape = Exporter(client, *(part.metrics for part in parts)).metrics
     routes = {"/metrics": SingleFlight(scrape), "/healthz": lambda: healthz(checks)}
     server = Server(routes)
     ready = partial(readyz, SingleFlight(pod.obstacle)) if pod else serving
@@ -44,7 +46,7 @@ async def run(options: AgentOptions) -> None:
         words = "serving the metrics of memcached at %s on %s, and probes on %s"
         log.info(words, options.memcached, options.metrics, options.probes)
         gc.freeze()  # the collector need not visit what exists now
-        await _until(stop, _all(*(part.run() for part in (reloads, pod) if part)))
+        await _until(stop, _all(*(part.run() for part in parts)))
 
 
 def _protocols(server: Server, options: AgentOptions, reloads: Reloads) -> Protocols | None:

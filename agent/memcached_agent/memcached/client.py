@@ -103,6 +103,20 @@ class MemcachedClient:
         async with self._commands() as connection:
             return _unless_ok(await connection.request(f"{name}\r\n".encode(), LINE, name, ERRORS))
 
+    async def no_op(self) -> float | None:
+        """Send `mn`, and return the seconds until its reply. None if memcached does not know it (before 1.6).
+
+        Raises MemcachedError.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._commands() as connection:
+            began = loop.time()
+            reply = await connection.request(b"mn\r\n", LINE, "mn", ERRORS)
+            seconds = loop.time() - began
+            if not reply.startswith((b"MN\r\n", *ERRORS)):
+                raise connection.fail("protocol", "sent an invalid reply to `mn`")
+        return seconds if reply.startswith(b"MN") else None
+
     async def problem(self) -> str:
         """The reason why memcached does not reply, as one sentence.
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
-Type = Literal["counter", "gauge"]
+Type = Literal["counter", "gauge", "histogram"]
 Labels = tuple[tuple[str, str], ...]
 """Names and values of labels."""
 
@@ -26,18 +26,26 @@ class Metric(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A metric and its samples: the value for each combination of labels."""
+    """A metric and its samples: the value for each combination of labels.
+
+    `suffixes`: of a histogram, what follows the name in each sample.
+    """
 
     metric: Metric
     samples: Sequence[tuple[Labels, float]]
+    suffixes: Sequence[str] = ()
 
 
 def render(families: Iterable[Family]) -> bytes:
     """The text of all families that have samples. Label values are escaped."""
     lines: list[str] = []
-    for (name, kind, text), samples in families:
+    for (name, kind, text), samples, suffixes in families:
         if samples:
             lines.append(f"# HELP {name} {text}\n# TYPE {name} {kind}\n")
+        if suffixes:
+            pairs = zip(suffixes, samples, strict=True)
+            lines += [f"{name}{suffix}{_labels(labels)} {value}\n" for suffix, (labels, value) in pairs]
+        else:
             lines += [f"{name}{_labels(labels)} {value}\n" for labels, value in samples]
     return "".join(lines).encode()
 

@@ -26,7 +26,9 @@ class FakeMemcached:
     """A server on loopback. A test changes `replies` while it runs."""
 
     port: int = field(default_factory=free_port)
-    replies: dict[str, bytes | None] = field(default_factory=lambda: {**replies(), "version": b"VERSION 1.6.38\r\n"})
+    replies: dict[str, bytes | None] = field(
+        default_factory=lambda: {**replies(), "version": b"VERSION 1.6.38\r\n", "mn": b"MN\r\n"}
+    )
     answer: Callable[[str], bytes | None] = lambda _: None
     """Replies to a line, before `replies` does; None: it does not."""
     refuses: bytes = b""

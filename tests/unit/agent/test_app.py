@@ -70,6 +70,7 @@ def test_agent_without_memcached_serves_its_own_metrics() -> None:
             "memcached_up",
             "memcached_agent_connection_errors_total",
             "memcached_agent_info",
+            "memcached_agent_request_duration_seconds",
             "memcached_agent_uptime_seconds",
         }
         code, log = agent.end(signal.SIGINT)

@@ -13,6 +13,7 @@ from memcached_operator.kube.resource import (
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
     PODS,
+    PROMETHEUS_RULES,
     SERVICES,
     STATEFULSETS,
     Key,
@@ -28,7 +29,10 @@ COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "
 """Fields of a Deployment's status that are compared. The others are times and generated names."""
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
-CHILDREN = (DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
+CHILDREN = (
+    *(DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),
+    PROMETHEUS_RULES,
+)
 """The resources of the children with the object's name."""
 SLOT_CHILDREN = ((CONFIG_MAPS, "-connection"), (SERVICES, "-0"), (SERVICES, "-2"))
 """Those of the other children of a Memcached with slots, and what follows the object's name."""

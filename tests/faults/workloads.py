@@ -83,8 +83,8 @@ PORT = Workload(
 ANYWHERE = {"ipBlock": {"cidr": "0.0.0.0/0"}}
 GUARDS: Object = {"podDisruptionBudget": {}, "networkPolicy": {}}
 """The fields with which a Memcached has all children that need no agent."""
-MONITORED: Object = {**GUARDS, "monitoring": {"podMonitor": {}}}
-"""The same with a PodMonitor."""
+MONITORED: Object = {**GUARDS, "monitoring": {"podMonitor": {}, "rules": {}}}
+"""The same with a PodMonitor and a PrometheusRule."""
 OTHER_GUARDS: Object = {
     "podDisruptionBudget": {"maxUnavailable": 2},
     "networkPolicy": {"from": [{"podSelector": {}}, ANYWHERE]},

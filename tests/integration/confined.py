@@ -20,6 +20,7 @@ from memcached_operator.kube.resource import (
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
     PODS,
+    PROMETHEUS_RULES,
     SECRETS,
     SERVICES,
     STATEFULSETS,
@@ -179,7 +180,7 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
     params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
 
     async def request(client: ApiClient) -> Object:
-        if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS):
+        if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS, PROMETHEUS_RULES):
             return await client.request(method, path, body, content_type, params)
         # An update of these kinds requires the current resourceVersion.
         live = await client.request("GET", path)
@@ -292,6 +293,12 @@ def pod_monitor(name: str, *owners: Object) -> Object:
     return {**kind, "metadata": metadata(name, *owners), "spec": spec}
 
 
+def prometheus_rule(name: str, *owners: Object) -> Object:
+    """The minimal PrometheusRule that the policies let the controller create."""
+    kind = {"apiVersion": PROMETHEUS_RULES.api_version, "kind": PROMETHEUS_RULES.kind}
+    return {**kind, "metadata": metadata(name, *owners), "spec": {"groups": []}}
+
+
 MINIMAL = {
     DEPLOYMENTS: deployment,
     STATEFULSETS: statefulset,
@@ -300,6 +307,7 @@ MINIMAL = {
     POD_DISRUPTION_BUDGETS: budget,
     NETWORK_POLICIES: network_policy,
     POD_MONITORS: pod_monitor,
+    PROMETHEUS_RULES: prometheus_rule,
 }
 """The minimal child of each kind."""
 

@@ -21,7 +21,7 @@ import yaml
 
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.config import Config, load_config
-from memcached_operator.kube.resource import POD_MONITORS, Key, Object, Resource
+from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES, Key, Object, Resource
 from support.audit import Audit
 from support.monitors import monitor_crd
 from support.waiting import READY
@@ -159,8 +159,9 @@ def _control(plane: ControlPlane, command: str, component: str) -> None:
 
 
 def install(plane: ControlPlane) -> None:
-    """Create our CRDs, and that of PodMonitors, and wait until they are served."""
-    for crd in [*(yaml.safe_load(path.read_text()) for path in CRD_FILES), monitor_crd(POD_MONITORS)]:
+    """Create our CRDs, and those of PodMonitors and PrometheusRules, and wait until they are served."""
+    crds = [yaml.safe_load(path.read_text()) for path in CRD_FILES]
+    for crd in [*crds, *map(monitor_crd, (POD_MONITORS, PROMETHEUS_RULES))]:
         plane.create(CRDS, crd)
         served = f"/apis/{crd['spec']['group']}/{crd['spec']['versions'][0]['name']}/{crd['spec']['names']['plural']}"
         until(lambda served=served: plane.call(lambda client: is_served(client, served)))

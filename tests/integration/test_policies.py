@@ -30,6 +30,7 @@ from memcached_operator.kube.resource import (
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
+    PROMETHEUS_RULES,
     SECRETS,
     SERVICES,
     STATEFULSETS,
@@ -38,11 +39,13 @@ from memcached_operator.kube.resource import (
     Resource,
     key_of,
 )
+from memcached_operator.memcached.alerts.caches import GROUP, rules_of
 from support import policies
 
 pytestmark = pytest.mark.server
 
 FOREIGN = "kube-system"
+WITHOUT_STATUS = (NETWORK_POLICIES, CONFIG_MAPS, POD_MONITORS, PROMETHEUS_RULES)
 ANY_NAME = tuple(resource for resource in MINIMAL if resource != CONFIG_MAPS)
 """The resources of children whose names do not depend on that of the owner."""
 DRY_RUN_BODY = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
@@ -201,7 +204,7 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
         "delete it": lambda client: client.request("DELETE", path, params=DRY_RUN),
         "delete all": lambda client: client.request("DELETE", resource.path(FOREIGN), params=DRY_RUN),
     }
-    if resource not in (NETWORK_POLICIES, CONFIG_MAPS, POD_MONITORS):
+    if resource not in WITHOUT_STATUS:
         status = {"metadata": meta, "status": {}}
         found["change its status"] = dry_run("PATCH", resource, status, MERGE_PATCH, "status")
     if resource in (DEPLOYMENTS, STATEFULSETS):
@@ -232,7 +235,7 @@ def test_child_cannot_lose_its_controller_reference(
 ) -> None:
     live = children[resource]
     assert not stolen_token.denial(dry_run("PUT", resource, live))
-    if resource not in (NETWORK_POLICIES, CONFIG_MAPS, POD_MONITORS):  # they have no status
+    if resource not in WITHOUT_STATUS:
         current = stolen_token.must_get(key_of(resource, live))  # a count of the status cannot be lowered
         assert "subresources" in stolen_token.denial(dry_run("PUT", resource, current, subresource="status"))
     for references in (None, [owner("ConfigMap", "v1")]):
@@ -277,6 +280,7 @@ OTHER_SPEC: dict[Resource, Object] = {
         }
     },
     POD_MONITORS: {"spec": {"podMetricsEndpoints": [{"port": "metrics", "interval": "30s"}]}},
+    PROMETHEUS_RULES: {"spec": {"groups": [{"name": GROUP, "rules": rules_of(ACCOUNT_NAMESPACE, "orphan")}]}},
 }
 """A harmless change of each kind."""
 

@@ -28,7 +28,6 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
     SERVICES,
     STATEFULSETS,
     Key,
@@ -379,33 +378,3 @@ def test_largest_template_is_within_the_cost_limit_of_policies(stolen_token: Acc
     obj = merged(merged(deployment("new"), pod("", largest)), template("labels", long))
     obj = merged(obj, template("annotations", dict.fromkeys(keys(), "v" * 3000)))
     assert creations(stolen_token, DEPLOYMENTS, obj) == ["", ""]
-
-
-@pytest.mark.parametrize(
-    ("change", "path"),
-    [
-        ({"namespaceSelector": {"any": True}}, "spec:"),
-        ({"selector": {}}, "spec.selector:"),
-        ({"selector": {"matchLabels": {"app": "other"}}}, "spec.selector:"),
-        ({"podMetricsEndpoints": [{"port": "other"}]}, "spec.podMetricsEndpoints:"),
-        ({"podMetricsEndpoints": [{"port": "metrics", "path": "/secrets"}]}, "spec.podMetricsEndpoints:"),
-        (
-            {"podMetricsEndpoints": [{"port": "metrics", "bearerTokenSecret": {"name": "a", "key": "b"}}]},
-            "spec.podMetricsEndpoints:",
-        ),
-        ({"podMetricsEndpoints": [{"port": "metrics", "scheme": "http"}]}, "spec.podMetricsEndpoints:"),
-        *(
-            ({"podMetricsEndpoints": [{"port": "metrics", "tlsConfig": each}]}, "spec.podMetricsEndpoints:")
-            for each in (
-                {"insecureSkipVerify": True},
-                {"ca": {"secret": {"name": "a", "key": "password"}}},
-                {"ca": {"configMap": {"name": "a", "key": "ca.crt"}}},
-                {"keySecret": {"name": "a", "key": "tls.key"}},
-            )
-        ),
-    ],
-)
-def test_pod_monitor_selects_only_the_metrics_of_own_pods(stolen_token: Account, change: Object, path: str) -> None:
-    obj = MINIMAL[POD_MONITORS]("new")
-    assert not stolen_token.denial(dry_run("POST", POD_MONITORS, obj))
-    assert path in stolen_token.denial(dry_run("POST", POD_MONITORS, {**obj, "spec": {**obj["spec"], **change}}))

@@ -14,6 +14,7 @@ from memcached_operator.kube.resource import (
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
+    PROMETHEUS_RULES,
     SERVICES,
     STATEFULSETS,
     Object,
@@ -81,7 +82,11 @@ SPEC: Object = {
     },
     "service": {"labels": {"team": "a"}, "annotations": {"example.com/a": "b"}},
     "inheritedMetadata": {"labels": {"cost": "a"}, "annotations": {"example.com/cost": "b"}},
-    "monitoring": {"podMonitor": {"interval": "30s", "labels": {"team": "a"}}, "tls": {}},
+    "monitoring": {
+        "podMonitor": {"interval": "30s", "labels": {"team": "a"}},
+        "rules": {"labels": {"team": "a"}},
+        "tls": {},
+    },
     "tls": {
         "secretName": "cache-tls",
         "clientAuth": "Require",
@@ -93,9 +98,9 @@ SPEC: Object = {
     "agent": {"image": "example.com/agent:1", "resources": {"limits": {"cpu": "1"}}},
 }
 """A Memcached with every field of which the Deployment, or another child, has something that others lack."""
-OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
+OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS, PROMETHEUS_RULES)
 STABLE_SPEC: Object = {**SPEC, "identity": "Stable", "rollout": {"paused": False}}
-STABLE_OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
+STABLE_OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, *OWNS[2:])
 
 
 def created(stolen_token: Account, namespace: str, *, stable: bool = False) -> Owner:
@@ -127,7 +132,7 @@ def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: st
         rollout={"paused": False, "restartedAt": "2026-01-02T00:00:00Z"},
         podDisruptionBudget={"maxUnavailable": "50%"},
         service={"annotations": {"example.com/a": "c"}},
-        monitoring={"podMonitor": {"interval": "1m"}},
+        monitoring={"podMonitor": {"interval": "1m"}, "rules": {"labels": {"team": "b"}}},
     )
     assert owned.apply().keys() == {f"patch {resource.plural}" for resource in OWNS}
     assert owned.live(SERVICES)["spec"]["ports"][0]["port"] == 11212

@@ -23,7 +23,7 @@ from support.charts import NAMESPACE, RELEASE, ROOT
 from support.waiting import COMMAND
 
 CHART = ROOT / "charts/memcached-operator"
-NO_SCHEMA = ("Certificate", "Issuer", "ServiceMonitor")
+NO_SCHEMA = ("Certificate", "Issuer", "PrometheusRule", "ServiceMonitor")
 """Kinds that are not Kubernetes' own."""
 QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 """The document has only strings for it, and the API server also takes numbers, such as `cpu: 1`."""

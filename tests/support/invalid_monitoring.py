@@ -11,6 +11,10 @@ def _monitor(**fields: Any) -> dict[str, Any]:
     return {"monitoring": {"podMonitor": fields}}
 
 
+def _rules(**fields: Any) -> dict[str, Any]:
+    return {"monitoring": {"rules": fields}}
+
+
 def _agent(**resources: dict[str, str]) -> dict[str, Any]:
     return {"agent": {"resources": resources}}
 
@@ -30,6 +34,18 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "value of a label of a PodMonitor": (
         _monitor(labels={"a": "-b"}),
         ("spec.monitoring.podMonitor.labels[a]", "must have at most 63"),
+    ),
+    "own label of a PrometheusRule": (
+        _rules(labels={"app.kubernetes.io/managed-by": "a"}),
+        ("spec.monitoring.rules.labels", "app.kubernetes.io/managed-by", "the operator sets it"),
+    ),
+    "key of a label of a PrometheusRule": (
+        _rules(labels={"-a": "b"}),
+        ("spec.monitoring.rules.labels", "-a", "must have a key of at most 63"),
+    ),
+    "value of a label of a PrometheusRule": (
+        _rules(labels={"a": "-b"}),
+        ("spec.monitoring.rules.labels[a]", "must have at most 63"),
     ),
     "image of the agent": ({"agent": {"image": "Not Valid!"}}, ("spec.agent.image", "must be an image reference")),
     "unknown resource of the agent": (

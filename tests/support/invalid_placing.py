@@ -6,7 +6,7 @@ from support.placing_edges import REQUIRED, pod
 
 OPERATOR = "must not be set, because the operator sets it"
 PERCENT = "such as 1 or 25%"
-VALUES = "must have at least one value with operator In or NotIn, and must be absent with Exists or DoesNotExist"
+VALUES = "must not be empty with In or NotIn, and must be absent otherwise"
 KEY = "must have a key of at most 63 letters, digits"
 POD = "spec.podTemplate.spec"
 

@@ -30,6 +30,7 @@ GROUPS = {
     "poddisruptionbudgets": "/apis/policy/v1",
     "networkpolicies": "/apis/networking.k8s.io/v1",
     "podmonitors": "/apis/monitoring.coreos.com/v1",
+    "prometheusrules": "/apis/monitoring.coreos.com/v1",
     "pods": "/api/v1",
     "events": "/api/v1",
     "secrets": "/api/v1",

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from memcached_operator.kube.resource import POD_MONITORS
+from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES
 from support import appservice, kube
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl
@@ -167,24 +167,29 @@ def _exercise_events(namespace: str) -> None:
 
 
 def _exercise_monitors(namespace: str) -> None:
-    """Let the controller create, change, restore and delete a PodMonitor, while the cluster has their API."""
-    crd = monitor_crd(POD_MONITORS)
-    kube.apply(crd)
+    """Let the controller create, change, restore and delete both objects, while the cluster has their API."""
+    crds = [monitor_crd(each) for each in (POD_MONITORS, PROMETHEUS_RULES)]
+    for crd in crds:
+        kube.apply(crd)
     try:
         for interval in ("1h", "2h"):
-            monitoring = {"podMonitor": {"interval": interval}}
+            monitoring = {"podMonitor": {"interval": interval}, "rules": {"labels": {"interval": interval}}}
             kube.apply(memcached(namespace, "monitored", size=1, monitoring=monitoring, resources=SMALL))
-            eventually(lambda interval=interval: _interval(namespace) == interval, READY, "the PodMonitor is current")
-        _restore(namespace, {POD_MONITORS.plural: "monitored"})
+            eventually(lambda interval=interval: _interval(namespace) == interval, READY, "both objects are current")
+        _restore(namespace, {each.plural: "monitored" for each in (POD_MONITORS, PROMETHEUS_RULES)})
         kube.apply(memcached(namespace, "monitored", size=1, monitoring={}, resources=SMALL))
-        eventually(lambda: _interval(namespace) is None, description="the PodMonitor is deleted")
+        eventually(lambda: _interval(namespace) is None, description="both objects are deleted")
     finally:
-        kubectl("delete", "crd", crd["metadata"]["name"])
+        kubectl("delete", "crd", *(crd["metadata"]["name"] for crd in crds))
 
 
 def _interval(namespace: str) -> object:
-    found = kube.get(POD_MONITORS.plural, namespace, "monitored")
-    return found and found["spec"]["podMetricsEndpoints"][0]["interval"]
+    """The interval that both objects have; None if neither exists."""
+    monitor, rules = (kube.get(each.plural, namespace, "monitored") for each in (POD_MONITORS, PROMETHEUS_RULES))
+    if not monitor or not rules:
+        return None if monitor is rules else "only one exists"
+    interval = monitor["spec"]["podMetricsEndpoints"][0]["interval"]
+    return interval if rules["metadata"]["labels"]["interval"] == interval else "they differ"
 
 
 def _exercise_slots(namespace: str) -> None:

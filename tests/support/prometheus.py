@@ -1,12 +1,15 @@
 """Debian's Prometheus, as a process on this machine that scrapes pods of the cluster."""
 
+import os
+import shutil
 import subprocess
 import urllib.error
 import urllib.parse
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 from urllib.request import urlopen
 
@@ -21,17 +24,26 @@ from support.waiting import READY, REQUEST
 PACKAGE = "prometheus"
 
 
-def program() -> Path:
-    """The program from Debian's package, which is downloaded once and not installed."""
+def program(name: str = "prometheus") -> Path:
+    """A program from Debian's package, which is downloaded once and not installed: `prometheus` or `promtool`."""
     folder = cache_dir() / PACKAGE
-    found = folder / "usr/bin/prometheus"
+    found = folder / "usr/bin" / name
     if not found.exists():
         with TemporaryDirectory() as downloads:
-            subprocess.run(["apt-get", "update", "-qq"], check=True)
+            if os.geteuid() == 0:
+                subprocess.run(["apt-get", "update", "-qq"], check=True)
             subprocess.run(["apt-get", "download", "-qq", PACKAGE], cwd=downloads, check=True)
             (package,) = Path(downloads).iterdir()
             subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
     return found
+
+
+def promtool() -> Path | None:
+    """The promtool of the machine or of Debian. None where there is neither."""
+    found = shutil.which("promtool")
+    if found:
+        return Path(found)
+    return program("promtool") if shutil.which("apt-get") else None
 
 
 class Prometheus:
@@ -76,9 +88,20 @@ class Prometheus:
 @contextmanager
 def prometheus(scrape_configs: list[dict[str, Any]]) -> Generator[Prometheus]:
     """Run Prometheus during the block; it scrapes every second."""
+    with server(scrape_configs, {"global": {"scrape_interval": "1s"}}) as started:
+        yield started
+
+
+@contextmanager
+def server(
+    scrape_configs: list[dict[str, Any]], more: Mapping[str, Any], rules: Mapping[str, str] = MappingProxyType({})
+) -> Generator[Prometheus]:
+    """Run Prometheus during the block. `more`: other sections of its configuration; `rules`: files with rules."""
     port = free_port()
     with TemporaryDirectory() as folder:
-        config = {"global": {"scrape_interval": "1s"}, "scrape_configs": scrape_configs}
+        for name, text in rules.items():
+            (Path(folder) / name).write_text(text)
+        config = {**more, "rule_files": [f"{folder}/{name}" for name in rules], "scrape_configs": scrape_configs}
         (Path(folder) / "prometheus.yml").write_text(yaml.safe_dump(config))
         words = [
             *(str(program()), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),

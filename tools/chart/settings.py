@@ -54,7 +54,7 @@ SECTION_TEXTS: Final = {
     "admissionPolicies": "The ValidatingAdmissionPolicies.",
     "podDisruptionBudgets": "The PodDisruptionBudgets of the controller and the webhook.",
     "networkPolicy": "The NetworkPolicies of the operator's pods.",
-    "monitoring": "The ServiceMonitor and the dashboards.",
+    "monitoring": "The ServiceMonitor, the PrometheusRule and the dashboards.",
 }
 """The description of each section."""
 
@@ -183,13 +183,12 @@ def _add_ons(sources: Sources) -> Iterator[Setting]:
     yield Setting(
         "monitoring.enabled",
         False,
-        "Whether a ServiceMonitor selects the metrics of both processes. It requires the Prometheus operator.",
+        "Whether a ServiceMonitor selects the metrics of both processes, and a PrometheusRule has alerts about them. "
+        "They require the Prometheus operator.",
         BOOLEAN,
     )
     yield Setting("monitoring.interval", "", "Time between scrapes, such as `30s`; Prometheus' own if empty.", STRING)
-    yield Setting(
-        "monitoring.labels", {}, "Further labels of the ServiceMonitor, for the selector of a Prometheus.", LABELS
-    )
+    yield Setting("monitoring.labels", {}, "Further labels of both objects, for the selectors of a Prometheus.", LABELS)
     yield Setting(
         "monitoring.dashboards",
         False,

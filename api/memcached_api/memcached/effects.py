@@ -84,6 +84,8 @@ FIELDS: Final[Mapping[str, FieldEffect]] = {
     "spec.monitoring.podMonitor.enabled": _KEEPS,
     "spec.monitoring.podMonitor.interval": _KEEPS,
     "spec.monitoring.podMonitor.labels": _KEEPS,
+    "spec.monitoring.rules.enabled": _KEEPS,
+    "spec.monitoring.rules.labels": _KEEPS,
     "spec.rollout.maxUnavailable": _KEEPS,
     "spec.rollout.maxSurge": _KEEPS,
     "spec.rollout.minReadySeconds": _KEEPS,

@@ -7,6 +7,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "podDisruptionBudget": "A PodDisruptionBudget; admission writes it into new objects, and if it is removed",
     "monitoring": "Metrics",
     "monitoring.podMonitor": "A PodMonitor",
+    "monitoring.rules": "Alerts",
     "monitoring.tls": "Metrics over HTTPS",
     "networkPolicy": "A NetworkPolicy",
     "tls": "TLS for clients",

@@ -31,6 +31,16 @@ class PodMonitor(msgspec.Struct, frozen=True, rename="camel"):
     """Labels of the PodMonitor, by which a Prometheus selects it. Those that the operator sets are denied."""
 
 
+class Rules(msgspec.Struct, frozen=True, rename="camel"):
+    """A PrometheusRule with the alerts of docs/alerts.md."""
+
+    enabled: bool | None = None
+    """Whether there is a PrometheusRule. If absent, true."""
+
+    labels: Labels = {}
+    """Labels of the PrometheusRule, by which a Prometheus selects it."""
+
+
 class MonitoringTLS(msgspec.Struct, frozen=True, rename="camel"):
     """HTTPS for the metrics, with the certificate of `tls`."""
 
@@ -47,10 +57,13 @@ class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     pod_monitor: PodMonitor | None = None
     """A PodMonitor for the Prometheus operator. If absent, there is none; `{}` creates one."""
 
+    rules: Rules | None = None
+    """Alerts about this cache, for the Prometheus operator. If absent, there are none; `{}` creates them."""
+
     tls: MonitoringTLS | None = None
     """HTTPS for the metrics, with the certificate of `tls`. If absent, HTTP; `{}` enables it."""
 
 
-def is_enabled(section: Monitoring | PodMonitor | MonitoringTLS | None) -> bool:
+def is_enabled(section: Monitoring | PodMonitor | Rules | MonitoringTLS | None) -> bool:
     """Whether a section of the spec is present and not disabled."""
     return section is not None and section.enabled is not False

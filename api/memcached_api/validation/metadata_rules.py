@@ -12,7 +12,10 @@ OWN_PREFIX: Final = "memcached-operator.example.com/"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation of `kubectl apply`. The operator does not cache it, so it could not see that it is set."""
 
-OWN_LABELS: Final = tuple(f"app.kubernetes.io/{name}" for name in ("component", "instance", "managed-by", "name"))
+LABEL_PREFIX: Final = "app.kubernetes.io/"
+"""The prefix of OWN_LABELS. Users may set other labels with it."""
+
+OWN_LABELS: Final = tuple(f"{LABEL_PREFIX}{name}" for name in ("component", "instance", "managed-by", "name"))
 """The labels that the operator sets."""
 
 DEPLOYMENT_PREFIX: Final = "deployment.kubernetes.io/"
@@ -26,7 +29,7 @@ _OTHERS: Final = "the operator, kubectl or Kubernetes"
 
 
 def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -> Rule:
-    """The rule that a map has only keys for which this holds. `cel`: the same about `key`."""
+    """The rule that a map has only keys for which this holds. `cel`: the same about `k`, a short name for the CRD."""
 
     def violations(entries: Mapping[str, Any]) -> Iterable[Violation]:
         return (Violation(f"[{key}]", value, message) for key, value in entries.items() if not holds(key))
@@ -34,9 +37,9 @@ def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -
     return Rule(
         path,
         violations,
-        f"self.all(key, {cel})",
+        f"self.all(k, {cel})",
         message,
-        message_expression=cel_string("%s " + message) + f".format([self.filter(key, !({cel}))])",
+        message_expression=cel_string("%s " + message) + f".format([self.filter(k, !({cel}))])",
     )
 
 
@@ -50,9 +53,17 @@ def reserved_rule(
     return _key_rule(
         path,
         lambda key: key not in keys and not key.startswith(prefixes),
-        " && ".join([*(f"key != '{key}'" for key in keys), *(f"!key.startsWith('{each}')" for each in prefixes)]),
+        " && ".join([*_none_of(keys), *(f"!k.startsWith('{each}')" for each in prefixes)]),
         f"must not be set, because {owner} sets it; remove this key{remedy}",
     )
+
+
+def _none_of(keys: tuple[str, ...]) -> Iterable[str]:
+    """CEL that `k` is none of the keys. OWN_LABELS is written without its repeated prefix: it is in many rules."""
+    if keys != OWN_LABELS:
+        return (f"k != '{key}'" for key in keys)
+    names = [key.removeprefix(LABEL_PREFIX) for key in keys]
+    return (f"!(k.startsWith('{LABEL_PREFIX}') && k.substring({len(LABEL_PREFIX)}) in {names})",)
 
 
 def own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
@@ -60,6 +71,8 @@ def own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
     return reserved_rule(path, "the operator", keys, (OWN_PREFIX,))
 
 
+MAX_DOMAIN: Final = 253
+"""Characters before the `/` of a key, as in Kubernetes."""
 _SUBDOMAIN: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 _NAME: Final = "[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _FOLDED: Final = r"\u0130\u212a"
@@ -72,13 +85,13 @@ def _any_case(pattern: str) -> str:
 
 def _syntax_rule(path: str, prefix: str, name: str) -> Rule:
     """The rule that the keys of a map are names, or a DNS-1123 subdomain, `/` and a name."""
-    key, short = f"^({prefix}/)?{name}$", "^(.{1,253}/)?[^/]*$"
+    key = f"^({prefix}/)?{name}$"
     return _key_rule(
         path,
-        lambda text: matches(short, text) and matches(key, text),
-        f"key.matches('{short}') && key.matches('{key}')",
-        "must have a key of at most 63 letters, digits, '-', '_' and '.', which begins and ends with a letter or a "
-        "digit; a domain and '/' may precede it, as in example.com/team",
+        lambda text: text.find("/") <= MAX_DOMAIN and matches(key, text),
+        f"k.indexOf('/') <= {MAX_DOMAIN} && k.matches('{key}')",
+        "must have a key of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends, such as "
+        "team or example.com/team",
     )
 
 

@@ -74,6 +74,7 @@ NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "NetworkPolicy", "network
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 POD_MONITORS = Resource("monitoring.coreos.com", "v1", "PodMonitor", "podmonitors")
+PROMETHEUS_RULES = Resource("monitoring.coreos.com", "v1", "PrometheusRule", "prometheusrules")
 PODS = Resource("", "v1", "Pod", "pods")
 EVENTS = Resource("", "v1", "Event", "events")
 LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")

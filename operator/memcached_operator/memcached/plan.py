@@ -14,6 +14,7 @@ from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     POD_MONITORS,
+    PROMETHEUS_RULES,
     SERVICES,
     STATEFULSETS,
     Object,
@@ -27,6 +28,7 @@ from memcached_operator.memcached.desired.network_policy import network_policy
 from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.memcached.desired.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
 from memcached_operator.memcached.desired.pods import memcached_ports
+from memcached_operator.memcached.desired.prometheus_rule import prometheus_rule, wanted_rules
 from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset
@@ -63,6 +65,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *((pod_disruption_budget(cr, spec),) if wants_budget(spec) and other_budget is None else ()),
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
+            *_prometheus_rule(snapshot, spec, workload),
         )
         decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
@@ -126,6 +129,12 @@ def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, doma
     secret = certificate_secret(workload) if has_https(workload) else None
     https = {} if secret is None else https_fields(snapshot.cr, secret, domain)
     return (pod_monitor(snapshot.cr, monitor, https),)
+
+
+def _prometheus_rule(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
+    """The PrometheusRule if there is to be one, the pods have agents, and the API server serves PrometheusRules."""
+    rules = None if PROMETHEUS_RULES in snapshot.missing else wanted_rules(spec)
+    return () if rules is None or not has_agent(workload) else (prometheus_rule(snapshot.cr, rules),)
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:

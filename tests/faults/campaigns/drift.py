@@ -21,6 +21,7 @@ from memcached_operator.kube.resource import (
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
+    PROMETHEUS_RULES,
     SERVICES,
     STATEFULSETS,
     Key,
@@ -82,12 +83,14 @@ OTHER_STRATEGY: Object = {"spec": {"updateStrategy": {"type": "RollingUpdate", "
 OTHER_SERVERS: Object = {"data": {"servers": "elsewhere:11211"}}
 OTHER_CLIENTS: Object = {"spec": {"ingress": [{}]}}
 OTHER_PORT: Object = {"spec": {"podMetricsEndpoints": [{"port": "other"}]}}
+OTHER_RULES: Object = {"spec": {"groups": [{"name": "theirs", "rules": []}]}}
 CHILDREN = (
     Child(MEMCACHEDS, DEPLOYMENTS, OTHER_TEMPLATE),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR),
     Child(MEMCACHEDS, POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
     Child(MEMCACHEDS, NETWORK_POLICIES, OTHER_CLIENTS),
     Child(MEMCACHEDS, POD_MONITORS, OTHER_PORT, "Monitored"),
+    Child(MEMCACHEDS, PROMETHEUS_RULES, OTHER_RULES, "Monitored"),
     Child(MEMCACHEDS, STATEFULSETS, OTHER_STRATEGY, STABLE),
     Child(MEMCACHEDS, CONFIG_MAPS, OTHER_SERVERS, STABLE, "-connection"),
     Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR, STABLE, "-0"),
@@ -311,6 +314,12 @@ FOREIGN: dict[str, Object] = {
         "kind": POD_MONITORS.kind,
         "metadata": {"name": VICTIM},
         "spec": {"podMetricsEndpoints": [{"port": "theirs"}]},
+    },
+    "PrometheusRule": {
+        "apiVersion": PROMETHEUS_RULES.api_version,
+        "kind": PROMETHEUS_RULES.kind,
+        "metadata": {"name": VICTIM},
+        **OTHER_RULES,
     },
     "ConfigMap": {"metadata": {"name": VICTIM}, "data": {"servers": "theirs:11211"}},
     "NetworkPolicy": {"metadata": {"name": VICTIM}, "spec": {"podSelector": {"matchLabels": LABELS}}},

@@ -27,6 +27,7 @@ from memcached_operator.kube.resource import (
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
+    PROMETHEUS_RULES,
     SERVICES,
     STATEFULSETS,
     Key,
@@ -68,7 +69,7 @@ WAITING = "waiting"
 UNWANTED = "stray"
 UNWANTED_RESOURCES = {DEPLOYMENTS: VICTIM, STATEFULSETS: "slots", CONFIG_MAPS: "slots-connection"}
 """The resources of unneeded children, and the names of those that are copied."""
-GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS)
+GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS, PROMETHEUS_RULES)
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
     await sandbox.create(MEMCACHEDS, "slots-created", cache(size=2, **SLOTS))
     await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
     await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
-    monitoring = {"podMonitor": {"interval": "1m"}}
+    monitoring = {"podMonitor": {"interval": "1m"}, "rules": {"labels": {"team": "a"}}}
     await sandbox.change(MEMCACHEDS, "guarded", {}, {**OTHER_GUARDS, "monitoring": monitoring})
     await sandbox.change(MEMCACHEDS, "guard-less", MONITORED, {})
     await sandbox.change(MEMCACHEDS, "slots", {}, {"size": 3, "image": OTHER_IMAGE})

@@ -147,10 +147,10 @@ CHANGES: Mapping[str, tuple[Any, set[str]]] = {
     "networkPolicy.enabled": (False, {"NetworkPolicy"}),
     "networkPolicy.admissionFrom": (CLIENTS, {"NetworkPolicy"}),
     "networkPolicy.metricsFrom": (CLIENTS, {"NetworkPolicy"}),
-    "monitoring.enabled": (False, {"ServiceMonitor"}),
+    "monitoring.enabled": (False, {"PrometheusRule", "ServiceMonitor"}),
     "monitoring.dashboards": (False, {"ConfigMap"}),
     "monitoring.interval": ("30s", {"ServiceMonitor"}),
-    "monitoring.labels": ({"release": "prometheus"}, {"ServiceMonitor"}),
+    "monitoring.labels": ({"release": "prometheus"}, {"PrometheusRule", "ServiceMonitor"}),
 }  # fmt: skip
 """Another value for each setting, and the kinds of the objects that it changes, if all add-ons are on."""
 EVERYWHERE: Mapping[str, Any] = {"commonLabels": {"team": "a"}, "commonAnnotations": {"team": "a"}}

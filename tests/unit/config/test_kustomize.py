@@ -233,7 +233,7 @@ def test_budgets_and_add_ons_select_the_pods_of_the_operator(default: Rendered) 
     for budget in default.of("PodDisruptionBudget"):
         labels = templates[budget["metadata"]["name"]]["metadata"]["labels"]
         assert selects(budget["spec"]["selector"]["matchLabels"], labels)
-    (monitor,) = render_directory("config/prometheus").objects
+    (monitor,) = render_directory("config/prometheus").of("ServiceMonitor")
     (endpoint,) = monitor["spec"]["endpoints"]
     selected = [
         port["name"]

@@ -33,6 +33,7 @@ BY_ABSENCE = {
     "memcacheds/cache.warmRestart",
     "memcacheds/monitoring.enabled",
     "memcacheds/monitoring.podMonitor.enabled",
+    "memcacheds/monitoring.rules.enabled",
     "memcacheds/podDisruptionBudget.enabled",
     "memcacheds/rollout.paused",
     "memcacheds/service.perPod",

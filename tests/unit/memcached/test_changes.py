@@ -163,6 +163,7 @@ STRUCTS = (
     "service",
     "monitoring",
     "monitoring.podMonitor",
+    "monitoring.rules",
     "monitoring.tls",
     "rollout.warmUp",
     "agent",

@@ -6,7 +6,7 @@ import pytest
 from memcached_api.images import Images
 from memcached_api.memcached.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHEUS_RULES, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcached.images import PINNED_AGENT_ANNOTATION, count_outdated_agents, count_outdated_images
 from memcached_operator.memcached.plan import plan_with
@@ -42,8 +42,8 @@ def stored(deployment: Object) -> Object:
 
 def test_children() -> None:
     placed: dict[str, Any] = {"size": 2, "podDisruptionBudget": {}, "networkPolicy": {}}
-    placed |= {"monitoring": {"podMonitor": {}}}
-    beside = ["PodDisruptionBudget", "NetworkPolicy", "PodMonitor"]
+    placed |= {"monitoring": {"podMonitor": {}, "rules": {}}}
+    beside = ["PodDisruptionBudget", "NetworkPolicy", "PodMonitor", "PrometheusRule"]
     assert list(children(OLD, cr_of())) == ["Deployment", "Service"]
     assert list(children(OLD, cr_of(**placed))) == ["Deployment", "Service", *beside]
     stable = children(OLD, cr_of(**placed, identity="Stable"))
@@ -58,7 +58,7 @@ ALL: dict[str, Any] = {
     "size": 2,
     "podDisruptionBudget": {},
     "networkPolicy": {},
-    "monitoring": {"podMonitor": {"labels": {"team": "monitor"}}},
+    "monitoring": {"podMonitor": {"labels": {"team": "monitor"}}, "rules": {"labels": {"team": "rules"}}},
     "service": {"labels": {"team": "service"}, "annotations": {"team": "service"}},
 }
 
@@ -72,7 +72,7 @@ def test_every_child_and_no_pod_inherits_metadata_besides_its_own(identity: str)
         assert found["labels"] == METADATA["labels"] | own["labels"]
         assert found["annotations"] == METADATA["annotations"] | own.get("annotations", {})
     assert after == before
-    assert len(after) == (6 if identity == "Stable" else 5)
+    assert len(after) == (7 if identity == "Stable" else 6)
 
 
 def test_new_default_does_not_change_a_pinned_image() -> None:
@@ -164,10 +164,22 @@ def test_default_image_of_the_agent_is_pinned() -> None:
     assert planned(cr_of(**AGENTS), NEW, stored(before)) == before
 
 
-def test_pod_monitor_is_left_out_if_the_api_is_not_served() -> None:
-    cr = cr_of(monitoring={"podMonitor": {}})
-    found = plan_with(Images())(Snapshot(cr, missing=frozenset({POD_MONITORS})), NOW).children or ()
-    assert [child["kind"] for child in found] == ["Deployment", "Service"]
+@pytest.mark.parametrize(
+    ("missing", "kind"),
+    [(POD_MONITORS, "PrometheusRule"), (PROMETHEUS_RULES, "PodMonitor")],
+    ids=lambda each: str(each),
+)
+def test_objects_for_the_prometheus_operator_are_left_out_if_their_api_is_not_served(
+    missing: Resource, kind: str
+) -> None:
+    cr = cr_of(monitoring={"podMonitor": {}, "rules": {}})
+    found = plan_with(Images())(Snapshot(cr, missing=frozenset({missing})), NOW).children or ()
+    assert [child["kind"] for child in found] == ["Deployment", "Service", kind]
+
+
+@pytest.mark.parametrize("switch", [{"enabled": False, "rules": {}}, {"rules": {"enabled": False}}, {"podMonitor": {}}])
+def test_rules_are_optional(switch: dict[str, Any]) -> None:
+    assert "PrometheusRule" not in children(OLD, cr_of(monitoring=switch))
 
 
 def ingress(cr: Object, *pods: Object) -> list[Object]:

@@ -22,6 +22,7 @@ ADD_ONS: Final = {
     "CustomResourceDefinition": "$.Values.crds.enabled",
     "NetworkPolicy": "$.Values.networkPolicy.enabled",
     "PodDisruptionBudget": "$.Values.podDisruptionBudgets.enabled",
+    "PrometheusRule": "$.Values.monitoring.enabled",
     "ServiceMonitor": "$.Values.monitoring.enabled",
     "ValidatingAdmissionPolicy": "$.Values.admissionPolicies.enabled",
     "ValidatingAdmissionPolicyBinding": "$.Values.admissionPolicies.enabled",

@@ -120,8 +120,12 @@ def _network_policy(each: Object) -> None:
         each["spec"]["ingress"] = [{"ports": rule["ports"], "from": If(clients, Block(f"toYaml {clients}"))}]
 
 
-def _monitor(each: Object) -> None:
+def _rules(each: Object) -> None:
     each["metadata"]["labels"][More("$.Values.monitoring.labels")] = None
+
+
+def _monitor(each: Object) -> None:
+    _rules(each)
     for endpoint in each["spec"]["endpoints"]:
         endpoint["interval"] = _if_set("$.Values.monitoring.interval", quoted=True)
 
@@ -129,5 +133,6 @@ def _monitor(each: Object) -> None:
 _FILLED: Final[dict[str, Callable[[Object], None]]] = {
     "Deployment": _deployment,
     "NetworkPolicy": _network_policy,
+    "PrometheusRule": _rules,
     "ServiceMonitor": _monitor,
 }

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from alerts import files as alert_files
+from crds.config.alerts import with_alerts
 from crds.config.component import component
 from crds.config.policy import with_kinds
 from crds.config.roles import manager_role, user_roles
@@ -14,6 +16,7 @@ from crds.yaml_text import yaml_text
 COMMAND = "make manifests"
 CONTROLLERS = "operator/memcached_operator/kinds.py"
 POLICY = Path("config/admission-policies/children.yaml")
+MONITORING = Path("config/admission-policies/monitoring.yaml")
 SAMPLES = Path("config/samples")
 ONLY = ("memcached",)
 """The kinds for each of which there is a component that leaves out all others, in lower case."""
@@ -32,9 +35,11 @@ def files(registered: Sequence[Registered], root: Path) -> dict[Path, str]:
         Path("config/rbac/role.yaml"): yaml_text(COMMAND, manager_role(registered), source=CONTROLLERS),
         Path("config/rbac/user_roles.yaml"): yaml_text(COMMAND, *(role for kind in kinds for role in user_roles(kind))),
         POLICY: with_kinds(policy, registered),
+        MONITORING: with_alerts((root / MONITORING).read_text(encoding="utf-8")),
         **{
             Path(f"config/components/{name}-only/kustomization.yaml"): component(registered, name, policy)
             for name in ONLY
         },
+        **alert_files.files(COMMAND),
         SAMPLES / "kustomization.yaml": yaml_text(COMMAND, {"resources": samples}, source="this directory"),
     }

@@ -8,7 +8,7 @@ from memcached_api.validation.metadata_rules import OWN_LABELS, label_key_rule, 
 from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
 from memcached_api.values import is_object, nested_field
 
-_MONITOR_LABELS: Final = "spec.monitoring.podMonitor.labels"
+_LABELS: Final = ("spec.monitoring.podMonitor.labels", "spec.monitoring.rules.labels")
 _INTERVAL: Final = "^([1-9][0-9]{0,4}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,6}s)?$"
 
 INTERVAL: Final = value_rule(
@@ -51,9 +51,11 @@ METRICS_CLIENTS: Final = Rule(
 MONITORING_RULES: Final = (
     *blocking(
         INTERVAL,
-        own_rule(_MONITOR_LABELS, OWN_LABELS),
-        label_key_rule(_MONITOR_LABELS),
-        label_value_rule(_MONITOR_LABELS),
+        *(
+            rule
+            for labels in _LABELS
+            for rule in (own_rule(labels, OWN_LABELS), label_key_rule(labels), label_value_rule(labels))
+        ),
         AGENT_IMAGE,
         *resource_rules("spec.agent.resources"),
     ),

@@ -83,9 +83,7 @@ _LISTED: Final = ("In", "NotIn")
 _UNLISTED: Final = ("Exists", "DoesNotExist")
 _COMPARED: Final = ("Gt", "Lt")
 _CEL_COUNT: Final = "(has(self.values) ? size(self.values) : 0)"
-_VALUES: Final = (
-    "must have at least one value with operator In or NotIn, and must be absent with Exists or DoesNotExist"
-)
+_VALUES: Final = "must not be empty with In or NotIn, and must be absent otherwise"
 
 
 def _count(requirement: Requirement) -> int:

@@ -1,5 +1,7 @@
 """The PodMonitor of a Memcached, through which the Prometheus operator finds the pods' metrics."""
 
+from typing import Final
+
 from memcached_api.memcached.monitoring import PodMonitor, is_enabled
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import POD_MONITORS, Object
@@ -8,6 +10,13 @@ from memcached_operator.memcached.desired.agent import METRICS_PORT_NAME
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
 from memcached_operator.memcached.desired.secrets import CA
 from memcached_operator.workloads import children
+
+CACHE_LABEL: Final = {
+    "action": "replace",
+    "sourceLabels": ["__meta_kubernetes_pod_label_app_kubernetes_io_instance"],
+    "targetLabel": "cache",
+}
+"""Adds the name of the Memcached to each sample. `action` is the default, which the API server writes."""
 
 
 def wanted_pod_monitor(spec: MemcachedSpec) -> PodMonitor | None:
@@ -21,7 +30,7 @@ def pod_monitor(cr: Object, monitor: PodMonitor, https: Object) -> Object:
     interval = {} if monitor.interval is None else {"interval": monitor.interval}
     content = {
         "selector": {"matchLabels": children.selector(cr, APP_NAME)},
-        "podMetricsEndpoints": [{"port": METRICS_PORT_NAME, **interval, **https}],
+        "podMetricsEndpoints": [{"port": METRICS_PORT_NAME, **interval, **https, "relabelings": [CACHE_LABEL]}],
     }
     built = children.child(POD_MONITORS, cr, APP_NAME, COMPONENT, spec=content)
     return children.with_metadata(built, monitor.labels, {})

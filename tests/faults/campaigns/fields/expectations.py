@@ -11,7 +11,7 @@ KEPT = "the Service keeps the node port of a port that stays"
 ONE_VERSION = "v1 is the only version, and the API server sets it if it is absent"
 ALWAYS_SET = "true is the only value, and the operator sets it if it is absent"
 POOLED = "it means Pooled, and the other value is denied"
-NONE = "neither has a PodMonitor"
+NONE = "neither has a PodMonitor, or a PrometheusRule"
 ONE_VALUE = (ONE_VERSION, ALWAYS_SET, POOLED)
 """Reasons for which the field has no effect at all."""
 
@@ -75,7 +75,12 @@ DENIED: dict[str, dict[str, str]] = {
     # The API server names a value of a map in this way if its rule, not its type, is violated.
     **{
         f"memcacheds/{path}.team": dict.fromkeys(TEXT, f"spec.{path}[team]: Invalid value")
-        for path in ("podTemplate.metadata.labels", "service.labels", "monitoring.podMonitor.labels")
+        for path in (
+            "podTemplate.metadata.labels",
+            "service.labels",
+            "monitoring.podMonitor.labels",
+            "monitoring.rules.labels",
+        )
     },
     **{
         f"{kind}/inheritedMetadata.labels.team": dict.fromkeys(
@@ -125,6 +130,7 @@ UNSEEN: dict[str, dict[str, str]] = {
         "one -> absent": ALWAYS_SET,
     },
     "memcacheds/monitoring.podMonitor.enabled": {"one -> empty": NONE},
+    "memcacheds/monitoring.rules.enabled": {"one -> empty": NONE},
     "memcacheds/monitoring.tls.enabled": {"one -> empty": "both are HTTP"},
     "memcacheds/identity": {"base -> one": POOLED, "one -> absent": POOLED, "one -> empty": POOLED},
 }

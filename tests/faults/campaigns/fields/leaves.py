@@ -24,6 +24,7 @@ BESIDE: dict[Path, Object] = {
     # Without it there is no agent.
     ("agent",): {"monitoring": {}},
     ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},
+    ("monitoring", "rules"): {"monitoring": {"rules": {}}},
     ("networkPolicy", "metricsFrom"): {"monitoring": {}},
     ("monitoring", "tls"): {"tls": {"secretName": "aa"}},
     # What the values name does not exist, so pods would never start.

@@ -6,6 +6,7 @@ from typing import Any, cast
 from faults.campaigns.fields.leaves import Leaf, Path
 from memcached_api import quantity
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.alerts.caches import GROUP
 
 VERBOSITY = {0: "memcached", 1: "-v", 2: "-vv"}
 QUANTITIES = ("cpu", "memory", "divisor")
@@ -35,6 +36,8 @@ RENAMED: dict[Path, Path] = {
     ("monitoring", "podMonitor", "enabled"): ("PodMonitor", "podMetricsEndpoints", "[]", "port"),
     ("monitoring", "podMonitor", "interval"): ("PodMonitor", "podMetricsEndpoints", "[]", "interval"),
     ("monitoring", "podMonitor"): ("PodMonitor", "metadata"),
+    ("monitoring", "rules", "enabled"): ("PrometheusRule", "spec", "groups", "[]", "name"),
+    ("monitoring", "rules"): ("PrometheusRule", "metadata"),
     ("monitoring", "tls", "enabled"): COMMAND,
     ("tls", "port"): ("Service", "ports", "[]", "port"),
     ("tls", "plaintext"): ("Service", "ports", "[]", "port"),
@@ -73,6 +76,7 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/podDisruptionBudget.enabled": lambda value: "AlwaysAllow" if value else HIDDEN,
     "memcacheds/monitoring.enabled": lambda value: 9150 if value else HIDDEN,
     "memcacheds/monitoring.podMonitor.enabled": lambda value: "metrics" if value else HIDDEN,
+    "memcacheds/monitoring.rules.enabled": lambda value: GROUP if value else HIDDEN,
     "memcacheds/monitoring.tls.enabled": lambda value: "--metrics-tls" if value else HIDDEN,
     "memcacheds/rollout.warmUp.hitRatio": lambda value: _warm_up(hit_ratio=value),
     "memcacheds/rollout.warmUp.timeout": lambda value: _warm_up(timeout={"5m": 300, "1h30m": 5400}[value]),

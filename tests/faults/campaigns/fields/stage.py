@@ -26,7 +26,7 @@ GENERATED = (INTENT_ANNOTATION, TEMPLATE_ANNOTATION, ORIGIN_ANNOTATION, "deploym
 """Annotations of children, and of their pods, that are not compared: what they depend on is, and a changed Deployment
 has a history."""
 MEANINGFUL = (
-    *("networkPolicy", "podDisruptionBudget", "monitoring", "podMonitor", "tls", "warmUp"),
+    *("networkPolicy", "podDisruptionBudget", "monitoring", "podMonitor", "rules", "tls", "warmUp"),
     *("securityContext", "podSelector", "namespaceSelector"),
 )
 """Fields whose empty object has another effect than leaving them out."""

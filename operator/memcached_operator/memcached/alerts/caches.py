@@ -1,0 +1,177 @@
+"""The alerts of caches. The label `cache` is the name of the Memcached.
+
+The same alerts exist for one cache, in its PrometheusRule, and for all caches, in a plain file. The series OWN_RULES
+marks the caches with a PrometheusRule: the rules for all caches leave them out, so no alert fires twice.
+"""
+
+from typing import Final
+
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.alerts.rules import SELECTOR, Alert, Severity, alert_rule, marker, unless
+
+GROUP: Final = "memcached"
+"""The name of the group of rules."""
+OWN_RULES: Final = "memcached_cache_own_rules"
+"""1, with the labels `namespace` and `cache`, for a cache with rules of its own."""
+RATIO: Final = "cache:memcached_get_hit_ratio:rate1h"
+"""The recorded hit ratio of a cache, from 0 to 1."""
+CACHE: Final = ("namespace", "cache")
+_BY: Final = f"by ({', '.join(CACHE)})"
+_NAME: Final = "{{ $labels.namespace }}/{{ $labels.cache }}"
+_POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
+_PERCENT: Final = "{{ $value | humanizePercentage }}"
+_DURATION: Final = "{{ $value | humanizeDuration }}"
+_GETS: Final = f'memcached_commands_total{{command="get",{SELECTOR}}}'
+_AGENTS: Final = f'up{{container="agent",{SELECTOR}}}'
+_CONNECTIONS: Final = f"memcached_current_connections{{{SELECTOR}}} / memcached_max_connections{{{SELECTOR}}}"
+_REMAINING: Final = f"(min {_BY} (memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTOR}}}) - time())"
+
+RATIO_EXPR: Final = (
+    f'sum {_BY} (rate(memcached_commands_total{{command="get",status="hit",{SELECTOR}}}[1h]))'
+    f" / (sum {_BY} (rate({_GETS}[1h])) > 0)"
+)
+"""None without gets: a division by 0 would spoil the average of the week."""
+
+YOUNG: Final = 600
+"""Seconds since its last use below which the eviction of an item is early."""
+WEEK: Final = 7 * 86400
+"""Seconds before its end in which a certificate is reported: cert-manager renews one of 90 days 30 days before it."""
+
+ALERTS: Final = (
+    Alert(
+        "MemcachedCacheDown",
+        Severity.CRITICAL,
+        "5m",
+        f"max {_BY} (memcached_up{{{SELECTOR}}}) == 0",
+        "No server of a cache answers",
+        f"No memcached of {_NAME} answers, or the cache has no pod.",
+        alone=f"max {_BY} (absent({_AGENTS}))",
+    ),
+    Alert(
+        "MemcachedServerDown",
+        Severity.WARNING,
+        "5m",
+        f"memcached_up{{{SELECTOR}}} == 0 and on ({', '.join(CACHE)}) max {_BY} (memcached_up{{{SELECTOR}}}) == 1",
+        "A server of a cache does not answer",
+        f"memcached in {_POD} does not answer. Other servers of the cache do.",
+    ),
+    Alert(
+        "MemcachedSlotCold",
+        Severity.WARNING,
+        "15m",
+        f"memcached_agent_hit_ratio{{{SELECTOR}}} < memcached_agent_target_hit_ratio{{{SELECTOR}}}"
+        f" and memcached_agent_warm{{{SELECTOR}}} == 1"
+        f" and on (namespace, pod) sum by (namespace, pod) (rate({_GETS}[5m])) >= 1",
+        "A slot is cold after its warm-up",
+        f"The warm-up of {_POD} has ended, and its hit ratio is still {_PERCENT}.",
+    ),
+    Alert(
+        "MemcachedEvictsYoungItems",
+        Severity.WARNING,
+        "15m",
+        f"sum {_BY} (rate(memcached_slab_items_evicted_total{{{SELECTOR}}}[5m])"
+        f" and memcached_slab_items_evicted_time_seconds{{{SELECTOR}}} < {YOUNG}) > 0"
+        f" and max {_BY} (memcached_malloced_bytes{{{SELECTOR}}} / memcached_limit_bytes{{{SELECTOR}}}) >= 0.9",
+        "A cache is full and evicts items that are in use",
+        f'{_NAME} evicts {{{{ $value | printf "%.1f" }}}} items/s that were used in the last 10 minutes.',
+    ),
+    Alert(
+        "MemcachedHitRatioLow",
+        Severity.WARNING,
+        "30m",
+        f"{RATIO}{{{SELECTOR}}} < 0.8 * avg_over_time({RATIO}{{{SELECTOR}}}[1w] offset 1d)"
+        f" and last_over_time({RATIO}{{{SELECTOR}}}[1h] offset 8d)"
+        f" and sum {_BY} (rate({_GETS}[1h])) >= 1",
+        "The hit ratio of a cache has fallen",
+        f"The hit ratio of {_NAME} is {_PERCENT}, less than 80 % of its average in the last week.",
+    ),
+    Alert(
+        "MemcachedConnectionsHigh",
+        Severity.INFO,
+        "10m",
+        f"{_CONNECTIONS} > 0.8 <= 0.95",
+        "A server uses more than 80 % of its connections",
+        f"{_POD} uses {_PERCENT} of maxConnections.",
+    ),
+    Alert(
+        "MemcachedConnectionsNearLimit",
+        Severity.WARNING,
+        "5m",
+        f"{_CONNECTIONS} > 0.95",
+        "A server uses more than 95 % of its connections",
+        f"{_POD} uses {_PERCENT} of maxConnections.",
+    ),
+    Alert(
+        "MemcachedConnectionsRefused",
+        Severity.CRITICAL,
+        "5m",
+        f"increase(memcached_connections_listener_disabled_total{{{SELECTOR}}}[5m]) > 0"
+        f" or increase(memcached_connections_rejected_total{{{SELECTOR}}}[5m]) > 0",
+        "A server refuses connections",
+        f"{_POD} has reached maxConnections and refuses new connections.",
+    ),
+    Alert(
+        "MemcachedOutOfMemory",
+        Severity.WARNING,
+        "5m",
+        f"sum by ({', '.join(CACHE)}, slab) (increase(memcached_slab_items_outofmemory_total{{{SELECTOR}}}[10m])) > 0",
+        "A cache has no memory for items of a size",
+        f"{_NAME} fails to store items of slab class {{{{ $labels.slab }}}}.",
+    ),
+    Alert(
+        "MemcachedCertificateExpiresSoon",
+        Severity.WARNING,
+        "10m",
+        f"{_REMAINING} > 0 < {WEEK}",
+        "The certificate of a cache expires soon",
+        f"The certificate of {_NAME} expires in {_DURATION}.",
+    ),
+    Alert(
+        "MemcachedCertificateExpired",
+        Severity.CRITICAL,
+        "1m",
+        f"{_REMAINING} <= 0",
+        "The certificate of a cache has expired",
+        f"The certificate of {_NAME} has expired. Clients that verify it cannot connect.",
+    ),
+    Alert(
+        "MemcachedReloadFailing",
+        Severity.WARNING,
+        "15m",
+        f"memcached_agent_last_reload_successful{{{SELECTOR}}} == 0",
+        "A changed Secret is not in use",
+        f"memcached in {_POD} does not use the current {{{{ $labels.source }}}} of its Secret.",
+    ),
+    Alert(
+        "MemcachedAgentDown",
+        Severity.WARNING,
+        "10m",
+        f"{_AGENTS} == 0",
+        "The metrics of a server are missing",
+        f"Prometheus cannot scrape the agent of {_POD}.",
+    ),
+)
+
+
+def rules_of(namespace: str, name: str) -> list[Object]:
+    """The rules of one cache, with its marker."""
+    labels = {"namespace": namespace, "cache": name}
+    matchers = ",".join(f'{label}="{value}"' for label, value in labels.items())
+    exprs = {alert: f"{alert.expr} or {alert.alone}" if alert.alone else alert.expr for alert in ALERTS}
+    return [
+        marker(OWN_RULES, **labels),
+        {"record": RATIO, "expr": RATIO_EXPR.replace(SELECTOR, matchers)},
+        *(alert_rule(alert, expr.replace(SELECTOR, matchers)) for alert, expr in exprs.items()),
+    ]
+
+
+def rules_of_all() -> list[Object]:
+    """The rules of all caches that have none of their own."""
+
+    def others(expr: str) -> str:
+        return unless(expr.replace(SELECTOR, 'cache!=""'), OWN_RULES, *CACHE)
+
+    return [
+        {"record": RATIO, "expr": others(RATIO_EXPR)},
+        *(alert_rule(alert, others(alert.expr)) for alert in ALERTS),
+    ]

@@ -1,0 +1,42 @@
+"""Each alert fires and stays silent, in the rules of a cache, in the plain file, and with both."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from alerts import files
+from memcached_operator.memcached.alerts.caches import GROUP, rules_of
+from support.alerting import ALERTS, FIRING, SILENT, Case, check
+from support.prometheus import promtool
+
+OWN: Final = {"groups": [files.group(GROUP, rules_of("shop", "sessions"))]}
+OPERATOR: Final = files.prometheus_rule()["spec"]
+RULES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "the rules of the cache and of the operator": {"own.yaml": OWN, "operator.yaml": OPERATOR},
+    "the plain file": {"plain.yaml": files.plain()},
+    "all of them": {"own.yaml": OWN, "operator.yaml": OPERATOR, "plain.yaml": files.plain()},
+}
+"""The content of files with rules by name. With all of them, an alert that fired twice would be a duplicate sample."""
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """promtool; skips the test on a machine that is not Debian's and has none."""
+    found = promtool()
+    if found is None:
+        pytest.skip("promtool is missing: install Prometheus")
+    return found
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_alerts_fire_once_and_stay_silent(program: Path, tmp_path: Path, name: str) -> None:
+    rules = RULES[name]
+    cases: dict[str, Case] = {**FIRING, **SILENT}
+    found = {each: case for each, case in cases.items() if "own.yaml" in rules or not case.alone}
+    assert check(program, tmp_path, rules, found) == ""
+
+
+def test_cases_include_every_alert() -> None:
+    assert {name for case in FIRING.values() for name in case.firing} == ALERTS.keys()

@@ -1,0 +1,401 @@
+"""Series for which alerts fire or stay silent, and promtool, which evaluates the rules over them.
+
+Each case starts from a healthy cache and a healthy operator. It lists every alert that fires at its end, so each case
+also tests that all other alerts are silent.
+"""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from alerts.operators import ALERTS as OF_OPERATOR
+from memcached_operator.memcached.alerts.caches import ALERTS as OF_CACHES
+from memcached_operator.memcached.alerts.rules import PAGE
+from support.waiting import COMMAND
+
+POD: Final = (
+    'namespace="shop",cache="sessions",pod="sessions-0",container="agent",job="shop/sessions",instance="a:9150"'
+)
+OTHER: Final = POD.replace("sessions-0", "sessions-1").replace("a:", "b:")
+MANAGER: Final = 'job="controller-manager",instance="c:8383"'
+STANDBY: Final = MANAGER.replace("c:", "e:")
+WEBHOOK: Final = 'job="webhook",instance="d:8383"'
+ALERTS: Final = {alert.name: alert for alert in (*OF_CACHES, *OF_OPERATOR)}
+GROUPS: Final = ("memcached", "memcached-operator")
+"""The groups with the markers are first. In Prometheus, a marker may exist an evaluation later, before alerts fire."""
+DAY: Final = 86400
+
+CACHE: Final = {"namespace": "shop", "cache": "sessions"}
+"""The labels of an alert about a cache."""
+
+Series = Mapping[str, str]
+"""The values of series by name with labels, in promtool's notation: `1+2x3` is 1 3 5 7."""
+
+HEALTHY: Final[Mapping[str, str]] = {
+    f"up{{{POD}}}": "1",
+    f"memcached_up{{{POD}}}": "1",
+    f'leader_election_master_status{{name="memcached-operator",{MANAGER}}}': "1",
+    f"memcached_operator_outdated_images{{{MANAGER}}}": "0",
+    f"memcached_operator_outdated_agents{{{MANAGER}}}": "0",
+    f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}": f"{60 * DAY}",
+}
+"""Constant series, by their value."""
+
+
+class Case(NamedTuple):
+    """Series, and the alerts that fire after `minutes`: their labels and descriptions by name.
+
+    `interval`: minutes between two samples. `alone`: only with the rules of the cache itself.
+    """
+
+    series: Series
+    minutes: int
+    firing: Mapping[str, tuple[Mapping[str, str], str]] = {}
+    interval: int = 1
+    alone: bool = False
+
+
+def _labels(text: str) -> dict[str, str]:
+    """The labels of a series."""
+    return dict(re.findall(r'(\w+)="([^"]*)"', text))
+
+
+def _gets(rate: int, hits: int, pod: str = POD) -> Series:
+    """Gets per minute, and those among them that hit."""
+    commands = f'memcached_commands_total{{command="get",{pod}'
+    return {f'{commands},status="hit"}}': f"0+{hits}x120", f'{commands},status="miss"}}': f"0+{rate - hits}x120"}
+
+
+def _slot(ratio: float, warm: int, rate: int = 120) -> Series:
+    return {
+        f"memcached_agent_hit_ratio{{{POD}}}": f"{ratio}+0x60",
+        f"memcached_agent_target_hit_ratio{{{POD}}}": "0.8+0x60",
+        f"memcached_agent_warm{{{POD}}}": f"{warm}+0x60",
+        **_gets(rate, rate // 2),
+    }
+
+
+def _evictions(age: int, used: float = 0.95) -> Series:
+    return {
+        f'memcached_slab_items_evicted_total{{slab="5",{POD}}}': "0+600x60",
+        f'memcached_slab_items_evicted_time_seconds{{slab="5",{POD}}}': f"{age}+0x60",
+        f"memcached_malloced_bytes{{{POD}}}": f"{used * 1000:g}+0x60",
+        f"memcached_limit_bytes{{{POD}}}": "1000+0x60",
+    }
+
+
+def _connections(number: int) -> Series:
+    return {
+        f"memcached_current_connections{{{POD}}}": f"{number}+0x60",
+        f"memcached_max_connections{{{POD}}}": "1000+0x60",
+    }
+
+
+def _certificate(seconds: int) -> Series:
+    return {f"memcached_agent_certificate_expiration_timestamp_seconds{{{POD}}}": f"{seconds}+0x60"}
+
+
+def _week(days: int, gets: int, hits_now: int) -> Series:
+    """Samples every half hour: days with 90 % hits, then 6 hours with others, of `gets` in half an hour."""
+    before, good = 48 * days, round(gets * 0.9)
+    commands = f'memcached_commands_total{{command="get",{POD}'
+    now = {"hit": hits_now, "miss": gets - hits_now}
+    return {
+        f'{commands},status="{status}"}}': f"0+{each}x{before} {each * before + now[status]}+{now[status]}x12"
+        for status, each in {"hit": good, "miss": gets - good}.items()
+    }
+
+
+def _reconciles(failed: int) -> Series:
+    controller = f'controller="memcached",{MANAGER}'
+    return {
+        f"controller_runtime_reconcile_errors_total{{{controller}}}": f"0+{failed}x60",
+        f'controller_runtime_reconcile_total{{result="error",{controller}}}': f"0+{failed}x60",
+        f'controller_runtime_reconcile_total{{result="success",{controller}}}': f"0+{60 - failed}x60",
+    }
+
+
+def _of_another_operator(series: Series) -> Series:
+    return {name.replace("c:8383", "other:1"): values for name, values in series.items()}
+
+
+def _queue(values: str) -> Series:
+    return {f'workqueue_depth{{name="memcached",{MANAGER}}}': values}
+
+
+def _denials(values: str) -> Series:
+    return {f'memcached_webhooks_denials_total{{webhook="/validate",reason="Invalid",{WEBHOOK}}}': values}
+
+
+FIRING: Final[Mapping[str, Case]] = {
+    "every memcached is down": Case(
+        {f"memcached_up{{{POD}}}": "0+0x60"},
+        10,
+        {"MemcachedCacheDown": (CACHE, "No memcached of shop/sessions answers, or the cache has no pod.")},
+    ),
+    "no pod": Case(
+        {f"up{{{POD}}}": "_x60", f"memcached_up{{{POD}}}": "_x60"},
+        10,
+        {"MemcachedCacheDown": (CACHE, "No memcached of shop/sessions answers, or the cache has no pod.")},
+        alone=True,
+    ),
+    "one of two is down": Case(
+        {f"memcached_up{{{OTHER}}}": "0+0x60", f"up{{{OTHER}}}": "1+0x60"},
+        10,
+        {
+            "MemcachedServerDown": (
+                _labels(OTHER),
+                "memcached in shop/sessions-1 does not answer. Other servers of the cache do.",
+            )
+        },
+    ),
+    "a slot is cold after its warm-up": Case(
+        _slot(0.5, 1),
+        40,
+        {
+            "MemcachedSlotCold": (
+                _labels(POD),
+                "The warm-up of shop/sessions-0 has ended, and its hit ratio is still 50%.",
+            )
+        },
+    ),
+    "full, and young items are evicted": Case(
+        _evictions(60),
+        40,
+        {
+            "MemcachedEvictsYoungItems": (
+                CACHE,
+                "shop/sessions evicts 10.0 items/s that were used in the last 10 minutes.",
+            ),
+        },
+    ),
+    "the hit ratio falls": Case(
+        _week(9, 3600, 1800),
+        9 * 1440 + 240,
+        {
+            "MemcachedHitRatioLow": (
+                CACHE,
+                "The hit ratio of shop/sessions is 50%, less than 80 % of its average in the last week.",
+            ),
+        },
+        interval=30,
+    ),
+    "more than 80 % of the connections": Case(
+        _connections(900),
+        30,
+        {"MemcachedConnectionsHigh": (_labels(POD), "shop/sessions-0 uses 90% of maxConnections.")},
+    ),
+    "more than 95 % of the connections": Case(
+        _connections(980),
+        30,
+        {"MemcachedConnectionsNearLimit": (_labels(POD), "shop/sessions-0 uses 98% of maxConnections.")},
+    ),
+    **{
+        f"connections {name}": Case(
+            {f"memcached_connections_{name}_total{{{POD}}}": "0+1x60"},
+            30,
+            {
+                "MemcachedConnectionsRefused": (
+                    _labels(POD),
+                    "shop/sessions-0 has reached maxConnections and refuses new connections.",
+                ),
+            },
+        )
+        for name in ("rejected", "listener_disabled")
+    },
+    "a slab class has no memory": Case(
+        {f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "0+1x60"},
+        30,
+        {"MemcachedOutOfMemory": (CACHE | {"slab": "7"}, "shop/sessions fails to store items of slab class 7.")},
+    ),
+    "the certificate has 6 days": Case(
+        _certificate(6 * DAY + 1800),
+        30,
+        {"MemcachedCertificateExpiresSoon": (CACHE, "The certificate of shop/sessions expires in 6d 0h 0m 0s.")},
+    ),
+    "the certificate has expired": Case(
+        _certificate(600),
+        30,
+        {
+            "MemcachedCertificateExpired": (
+                CACHE,
+                "The certificate of shop/sessions has expired. Clients that verify it cannot connect.",
+            ),
+        },
+    ),
+    "users are not reloaded": Case(
+        {f'memcached_agent_last_reload_successful{{source="users",{POD}}}': "0+0x60"},
+        30,
+        {
+            "MemcachedReloadFailing": (
+                _labels(POD) | {"source": "users"},
+                "memcached in shop/sessions-0 does not use the current users of its Secret.",
+            )
+        },
+    ),
+    "an agent is down": Case(
+        {f"up{{{OTHER}}}": "0+0x60"},
+        30,
+        {"MemcachedAgentDown": (_labels(OTHER), "Prometheus cannot scrape the agent of shop/sessions-1.")},
+    ),
+    "no leader": Case(
+        {f'leader_election_master_status{{name="memcached-operator",{MANAGER}}}': "0+0x60"},
+        30,
+        {
+            "MemcachedOperatorNoLeader": (
+                {},
+                "Caches keep running, but changes of Memcacheds and AppServices have no effect.",
+            ),
+        },
+    ),
+    "a fifth of the reconciliations fails": Case(
+        _reconciles(12),
+        40,
+        {
+            "MemcachedOperatorReconcileErrors": (
+                {"controller": "memcached"},
+                "20% of the reconciliations of memcached fail.",
+            )
+        },
+    ),
+    "the queue does not become shorter": Case(
+        _queue("5+0x60"),
+        40,
+        {
+            "MemcachedOperatorQueueNotDraining": (
+                {"name": "memcached"} | _labels(MANAGER),
+                "At least 5 objects have waited for the controller for 10 minutes.",
+            ),
+        },
+    ),
+    "the webhook's certificate has 6 days": Case(
+        {f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}": f"{6 * DAY}+0x60"},
+        30,
+        {
+            "MemcachedOperatorWebhookCertificate": (
+                {},
+                "When it expires, Memcacheds and AppServices cannot be created or changed.",
+            ),
+        },
+    ),
+    "the webhook cannot read its certificate": Case(
+        {f"certwatcher_read_certificate_errors_total{{{WEBHOOK}}}": "0+1x60"},
+        30,
+        {
+            "MemcachedOperatorWebhookCertificate": (
+                {},
+                "When it expires, Memcacheds and AppServices cannot be created or changed.",
+            ),
+        },
+    ),
+    "admission rejects more and more": Case(
+        _denials("0+60x60"),
+        40,
+        {
+            "MemcachedOperatorRejectionsRising": (
+                {"webhook": "/validate"},
+                "The webhook /validate rejects 1.0 requests/s.",
+            )
+        },
+    ),
+    "two caches are outdated for two days": Case(
+        {f"memcached_operator_outdated_images{{{MANAGER}}}": "2+0x600"},
+        2880,
+        {
+            "MemcachedOperatorOutdatedImages": (
+                {},
+                "2 Memcacheds do not run the default images of the operator's release.",
+            ),
+        },
+        interval=30,
+    ),
+}
+"""Each alert at least once."""
+
+SILENT: Final[Mapping[str, Case]] = {
+    "healthy": Case({}, 60),
+    "a memcached is restarted": Case({f"memcached_up{{{POD}}}": "1+0x20 0+0x3 1+0x30"}, 25),
+    "pods are replaced": Case({f"up{{{POD}}}": "1+0x20 _x3 1+0x30", f"memcached_up{{{POD}}}": "1+0x20 _x3 1+0x30"}, 25),
+    "a slot warms up": Case(_slot(0.5, 0), 40),
+    "a slot is warm": Case(_slot(0.81, 1), 40),
+    "a cold slot without traffic": Case(_slot(0.5, 1, rate=10), 40),
+    "old items are evicted": Case(_evictions(7200), 40),
+    "young items are evicted while memory is free": Case(_evictions(60, used=0.5), 40),
+    "the hit ratio falls a little": Case(_week(9, 3600, 2880), 9 * 1440 + 240, interval=30),
+    "the hit ratio falls on the seventh day": Case(_week(7, 3600, 1800), 7 * 1440 + 240, interval=30),
+    "the hit ratio falls with less than 1 request/s": Case(_week(9, 1440, 720), 9 * 1440 + 240, interval=30),
+    "80 % of the connections": Case(_connections(800), 30),
+    "refused connections in the past": Case({f"memcached_connections_rejected_total{{{POD}}}": "0+9x10 99+0x60"}, 40),
+    "no memory in the past": Case({f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "0+9x10 99+0x60"}, 50),
+    "the certificate has 8 days": Case(_certificate(8 * DAY), 30),
+    "files are loaded": Case({f'memcached_agent_last_reload_successful{{source="users",{POD}}}': "1+0x60"}, 30),
+    "an agent is restarted": Case({f"up{{{OTHER}}}": "1+0x10 0+0x5 1+0x60"}, 16),
+    "the leader changes": Case(
+        {
+            f'leader_election_master_status{{name="memcached-operator",{MANAGER}}}': "1+0x10 0+0x60",
+            f'leader_election_master_status{{name="memcached-operator",{STANDBY}}}': "0+0x12 1+0x60",
+        },
+        30,
+    ),
+    "some reconciliations fail": Case(_reconciles(3), 40),
+    "reconciliations of another operator fail": Case(_of_another_operator(_reconciles(30)), 40),
+    "the queue drains": Case(_queue("600-10x60"), 40),
+    "the queue of another operator grows": Case(_of_another_operator(_queue("5+1x60")), 40),
+    "the webhook's certificate has 30 days": Case(
+        {f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}": f"{30 * DAY}+0x60"}, 30
+    ),
+    "admission rejects as many as always": Case(_denials("0+300x300"), 1500, interval=5),
+    "images are outdated since an hour": Case(
+        {f"memcached_operator_outdated_images{{{MANAGER}}}": "0+0x50 2+0x4"}, 1560, interval=30
+    ),
+}
+"""The nearest states in which each alert is silent."""
+
+
+def check(program: Path, folder: Path, rules: Mapping[str, Any], cases: Mapping[str, Case]) -> str:
+    """The complaints of promtool; empty if exactly the alerts of each case fire. `rules`: content of files by name."""
+    for name, content in rules.items():
+        (folder / name).write_text(yaml.safe_dump(content))
+    problems = ""
+    for interval in {case.interval for case in cases.values()}:
+        found = {name: case for name, case in cases.items() if case.interval == interval}
+        content = {
+            "rule_files": list(rules),
+            "group_eval_order": [*GROUPS, *(f"{name}-plain" for name in GROUPS)],
+            "evaluation_interval": f"{interval}m",
+            "tests": [_test(name, case) for name, case in found.items()],
+        }
+        (folder / "tests.yaml").write_text(yaml.safe_dump(content))
+        words = [program, "test", "rules", "tests.yaml"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=COMMAND, check=False)
+        problems += f"{done.stdout}{done.stderr}" if done.returncode else ""
+    return problems
+
+
+def _test(name: str, case: Case) -> dict[str, Any]:
+    counts = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in case.firing]
+    healthy = {name: f"{value}+0x{case.minutes // case.interval}" for name, value in HEALTHY.items()}
+    firing = 'count by (alertname) (ALERTS{alertstate="firing"})'
+    return {
+        "name": name,
+        "interval": f"{case.interval}m",
+        "input_series": [{"series": each, "values": values} for each, values in {**healthy, **case.series}.items()],
+        "promql_expr_test": [{"expr": firing, "eval_time": f"{case.minutes}m", "exp_samples": counts}],
+        "alert_rule_test": [
+            {"eval_time": f"{case.minutes}m", "alertname": alert, "exp_alerts": [_expected(alert, *found)]}
+            for alert, found in case.firing.items()
+        ],
+    }
+
+
+def _expected(name: str, labels: Mapping[str, str], description: str) -> dict[str, Any]:
+    alert = ALERTS[name]
+    url = f"{PAGE}#{name.lower()}"
+    return {
+        "exp_labels": {**labels, "severity": alert.severity.value},
+        "exp_annotations": {"summary": alert.summary, "description": description, "runbook_url": url},
+    }

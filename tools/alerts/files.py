@@ -1,0 +1,50 @@
+"""The files with rules: a PrometheusRule for the operator, and a plain file of Prometheus for everything."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from alerts import operators
+from crds.yaml_text import yaml_text
+from memcached_operator.memcached.alerts import caches
+
+FOLDER: Final = Path("config/prometheus")
+OBJECT: Final = FOLDER / "rules.yaml"
+PLAIN: Final = FOLDER / "memcached-operator.rules.yaml"
+SOURCE: Final = "tools/alerts and operator/memcached_operator/memcached/alerts"
+
+
+def files(command: str) -> dict[Path, str]:
+    """Their text, by path below the project's root. `command`: the one that writes them."""
+    return {
+        OBJECT: yaml_text(command, prometheus_rule(), source=SOURCE),
+        PLAIN: yaml_text(command, plain(), source=SOURCE),
+    }
+
+
+def plain() -> dict[str, Any]:
+    """The content of the plain file."""
+    found = {caches.GROUP: caches.rules_of_all(), operators.GROUP: operators.plain_rules()}
+    return {"groups": [group(f"{name}-plain", rules) for name, rules in found.items()]}
+
+
+def prometheus_rule() -> dict[str, Any]:
+    """The PrometheusRule of the operator, whose namespace kustomize can change."""
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {
+            "name": "memcached-operator-rules",
+            "namespace": "memcached-operator-system",
+            "labels": {
+                "app.kubernetes.io/name": "memcached-operator",
+                "app.kubernetes.io/managed-by": "kustomize",
+                "control-plane": "controller-manager",
+            },
+        },
+        "spec": {"groups": [group(operators.GROUP, operators.rules())]},
+    }
+
+
+def group(name: str, rules: list[dict[str, Any]]) -> dict[str, Any]:
+    """A group of rules, which Prometheus evaluates in this order."""
+    return {"name": name, "rules": rules}

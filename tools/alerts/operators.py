@@ -1,0 +1,86 @@
+"""The alerts of the operator itself.
+
+Other operators have metrics with the same names, those of controller-runtime. Processes of this one also have a metric
+of its own: MANAGER and WEBHOOK.
+"""
+
+from typing import Final
+
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.alerts.rules import Alert, Severity, alert_rule, marker, unless
+
+GROUP: Final = "memcached-operator"
+LEASE: Final = "memcached-operator"
+"""The Lease of the controllers, which is the value of the label `name`."""
+OWN_RULES: Final = "memcached_operator_own_rules"
+"""1 where the PrometheusRule in config/prometheus is in effect: the plain file leaves out the same alerts."""
+MANAGER: Final = "and on (job, instance) memcached_operator_outdated_images"
+EXPIRY: Final = "memcached_webhooks_certificate_expiry_timestamp_seconds"
+WEBHOOK: Final = f"and on (job, instance) {EXPIRY}"
+WEEK: Final = 7 * 86400
+"""Seconds before its end in which the webhook's certificate is reported. One of 90 days is renewed 30 days before."""
+_DENIALS: Final = "sum by (webhook) (rate(memcached_webhooks_denials_total[15m]))"
+
+ALERTS: Final = (
+    Alert(
+        "MemcachedOperatorNoLeader",
+        Severity.WARNING,
+        "5m",
+        f'absent(leader_election_master_status{{name="{LEASE}"}} == 1)',
+        "No controller is active",
+        "Caches keep running, but changes of Memcacheds and AppServices have no effect.",
+    ),
+    Alert(
+        "MemcachedOperatorReconcileErrors",
+        Severity.WARNING,
+        "15m",
+        f"sum by (controller) (rate(controller_runtime_reconcile_errors_total[10m]) {MANAGER})"
+        f" / sum by (controller) (rate(controller_runtime_reconcile_total[10m]) {MANAGER}) > 0.1",
+        "Reconciliations fail",
+        "{{ $value | humanizePercentage }} of the reconciliations of {{ $labels.controller }} fail.",
+    ),
+    Alert(
+        "MemcachedOperatorQueueNotDraining",
+        Severity.WARNING,
+        "15m",
+        f"min_over_time(workqueue_depth[10m]) > 0 and deriv(workqueue_depth[10m]) >= 0 {MANAGER}",
+        "The queue of the controller does not drain",
+        "At least {{ $value }} objects have waited for the controller for 10 minutes.",
+    ),
+    Alert(
+        "MemcachedOperatorWebhookCertificate",
+        Severity.WARNING,
+        "10m",
+        f"min({EXPIRY}) - time() < {WEEK}"
+        f" or sum(increase(certwatcher_read_certificate_errors_total[15m]) {WEBHOOK}) > 0",
+        "The certificate of the webhook is not renewed, or cannot be read",
+        "When it expires, Memcacheds and AppServices cannot be created or changed.",
+    ),
+    Alert(
+        "MemcachedOperatorRejectionsRising",
+        Severity.WARNING,
+        "15m",
+        f"{_DENIALS} > 0.1 and {_DENIALS} > 3 *"
+        f" (sum by (webhook) (rate(memcached_webhooks_denials_total[1d] offset 1h)) or {_DENIALS} * 0)",
+        "Admission rejects more requests than on the day before",
+        'The webhook {{ $labels.webhook }} rejects {{ $value | printf "%.1f" }} requests/s.',
+    ),
+    Alert(
+        "MemcachedOperatorOutdatedImages",
+        Severity.INFO,
+        "1d",
+        "max(memcached_operator_outdated_images) > 0 or max(memcached_operator_outdated_agents) > 0",
+        "Caches run images of an earlier release",
+        "{{ $value }} Memcacheds do not run the default images of the operator's release.",
+    ),
+)
+
+
+def rules() -> list[Object]:
+    """The rules of the PrometheusRule, with its marker."""
+    return [marker(OWN_RULES), *(alert_rule(alert, alert.expr) for alert in ALERTS)]
+
+
+def plain_rules() -> list[Object]:
+    """The same rules for a plain file, silent where the PrometheusRule is in effect."""
+    return [alert_rule(alert, unless(alert.expr, OWN_RULES)) for alert in ALERTS]

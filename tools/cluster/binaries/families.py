@@ -144,6 +144,11 @@ KREW_FAMILY = Family(
     },
 )
 """kubectl's plug-in manager, which installs the plugin in its test, and the check of its index."""
+PROMETHEUS_OPERATOR_FAMILY = Family(
+    "prometheus-operator",
+    "prometheus-operator",
+    {"operator": "github.com/prometheus-operator/prometheus-operator/cmd/operator"},
+)
 
 LINTERS = {"actionlint": ACTIONLINT_FAMILY, "vale": VALE_FAMILY}
 """Development tools that are not part of a cluster, by name."""

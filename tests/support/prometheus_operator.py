@@ -1,0 +1,98 @@
+"""The real prometheus-operator as a process on this machine, and the configuration that it writes."""
+
+import gzip
+import json
+import subprocess
+from base64 import b64decode
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Final
+
+import yaml
+
+from cluster.public.programs import GO_ENV, PROMETHEUS_OPERATOR_FAMILY, directory, ensure_built, ensure_go
+from cluster.shell import run
+from support.ports import free_port
+from support.prometheus import Prometheus, program, server
+
+Object = dict[str, Any]
+MODULE: Final = "github.com/prometheus-operator/prometheus-operator"
+CONFIGURATION: Final = "prometheus.yaml.gz"
+
+
+def crds() -> list[Path]:
+    """The files with its CRDs, which are in its Go module."""
+    words = [ensure_go(), "mod", "download", "-json", MODULE]
+    folder = Path(json.loads(run(words, env=GO_ENV, cwd=PROMETHEUS_OPERATOR_FAMILY.module))["Dir"])
+    return sorted((folder / "example/prometheus-operator-crd").glob("*.yaml"))
+
+
+@contextmanager
+def prometheus_operator(kubectl: str, kubeconfig: Path) -> Generator[None]:
+    """Run it during the block. It knows no kubeconfig, so `kubectl proxy` is between it and the API server."""
+    ensure_built(PROMETHEUS_OPERATOR_FAMILY, ["operator"])
+    api = free_port()
+    proxy = [kubectl, f"--kubeconfig={kubeconfig}", "proxy", f"--port={api}"]
+    words = [
+        str(directory(PROMETHEUS_OPERATOR_FAMILY) / "operator"),
+        f"--apiserver=http://127.0.0.1:{api}",
+        f"--web.listen-address=127.0.0.1:{free_port()}",
+        "--kubelet-endpoints=false",
+    ]
+    with ExitStack() as stack:
+        for command in (proxy, words):
+            log = stack.enter_context(TemporaryFile())
+            process = stack.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+            stack.callback(process.kill)
+        yield
+
+
+def prometheus_object(namespace: str) -> Object:
+    """A Prometheus that selects every object of every namespace, for the version of the program on this machine."""
+    words = [program(), "--version"]
+    version = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[2].partition("+")[0]
+    objects = ("podMonitor", "serviceMonitor", "rule")
+    selectors: Object = {f"{each}{scope}Selector": {} for each in objects for scope in ("", "Namespace")}
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "Prometheus",
+        "metadata": {"name": "test", "namespace": namespace},
+        "spec": {"version": f"v{version}", "scrapeInterval": "1s", "evaluationInterval": "1s", **selectors},
+    }
+
+
+def configuration(secret: Object) -> Object:
+    """The configuration in the Secret that prometheus-operator writes for a Prometheus, as its sidecar completes it."""
+    text = gzip.decompress(b64decode(secret["data"][CONFIGURATION])).decode()
+    return yaml.safe_load(text.replace("$(SHARD)", "0"))
+
+
+def job(content: Object, name: str) -> Object | None:
+    """The job of this name; None if the configuration has none."""
+    return next((each for each in content["scrape_configs"] if each["job_name"] == name), None)
+
+
+@contextmanager
+def running(content: Object, found: Object, labels: dict[str, str], address: str, rules: str) -> Generator[Prometheus]:
+    """Run Prometheus with the rules and one job of a configuration.
+
+    Debian builds it without the discovery of pods: the job gets one target with the labels that this would find.
+    """
+    names = ("kubernetes_sd_configs", "authorization", "bearer_token_file")
+    static = {name: each for name, each in found.items() if name not in names}
+    target = {"targets": [address], "labels": labels}
+    more = {name: each for name, each in content.items() if name == "global"}
+    with server([{**static, "static_configs": [target]}], more, {"rules.yml": rules}) as started:
+        yield started
+
+
+def groups(config_maps: Iterable[Object]) -> list[Object]:
+    """The groups of rules in the ConfigMaps that prometheus-operator writes."""
+    return [
+        group
+        for each in config_maps
+        for text in each.get("data", {}).values()
+        for group in (yaml.safe_load(text) or {}).get("groups", [])
+    ]

@@ -90,9 +90,9 @@ def running(content: Object, found: Object, labels: dict[str, str], address: str
 
 def groups(config_maps: Iterable[Object]) -> list[Object]:
     """The groups of rules in the ConfigMaps that prometheus-operator writes."""
-    return [
-        group
-        for each in config_maps
-        for text in each.get("data", {}).values()
-        for group in (yaml.safe_load(text) or {}).get("groups", [])
-    ]
+    found: list[Object] = []
+    for each in config_maps:
+        for text in each.get("data", {}).values():
+            content: Object = yaml.safe_load(text) or {}
+            found += content.get("groups", [])
+    return found

@@ -17,6 +17,7 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
+from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.mount_events import MountEvents
 from memcached_operator.reconcile.ownership import is_orphan
 from memcached_operator.reconcile.pod_steps import PodSteps
@@ -66,6 +67,7 @@ class Reconciler:
         self._large = 0  # bytes of the large objects that are being reconciled
         self._applier = Applier(client, cache)
         self._pod_steps = PodSteps(client, cache)
+        self._cooldown = Cooldown()
         self._recorder = Recorder(client)
         self._status = StatusWriter(client, cache, self._recorder)
         self._mount_events = MountEvents(client, queue.add)
@@ -193,7 +195,8 @@ class Reconciler:
         cr = snapshot.cr
         if is_reported(cr) and any(kind.key_of(child) not in snapshot.children for child in plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
-            await ensure_exists(self._client, self._cache, key, cr)
+            with self._cooldown.guard(key, cr["metadata"]["uid"]):
+                await ensure_exists(self._client, self._cache, key, cr)
         result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
         self._recorder.record(cr, result.reports)
         if plan.update is not None and plan.update.step is not None:

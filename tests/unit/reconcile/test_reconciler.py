@@ -1,4 +1,5 @@
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Sn
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
+from memcached_operator.reconcile.cooldown import COOLDOWN
 from memcached_operator.reconcile.reconciler import MAX_LARGE, Reconciler, most_severe
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
@@ -147,6 +149,26 @@ def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_n
     assert asyncio.run(reconciler.reconcile(KEY)) == "requeue"
     assert api.statuses == []
     assert asyncio.run(reconciler.reconcile(KEY)) == "success"
+
+
+def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object whose child was deleted is read before the child is created again."""
+    cache, api = Cache(), Api(always={"get": raising(FORBIDDEN)})
+    cache.put(MEMCACHEDS, api.add(MEMCACHEDS, {**memcached(), "status": {"observedGeneration": 1, "conditions": []}}))
+    kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
+    reconciler = Reconciler(api.client, cache, Queue[Key]("test"), [kind])
+
+    def reconcile() -> None:
+        with pytest.raises(ApiError, match="forbidden"):
+            asyncio.run(reconciler.reconcile(KEY))
+
+    for _ in range(5):
+        reconcile()
+    assert api.verbs() == ["get"]
+    now = time.monotonic()
+    monkeypatch.setattr("memcached_operator.reconcile.cooldown.time.monotonic", lambda: now + COOLDOWN)
+    reconcile()
+    assert api.verbs() == ["get", "get"]
 
 
 def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:

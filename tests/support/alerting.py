@@ -64,6 +64,11 @@ def _labels(text: str) -> dict[str, str]:
     return dict(re.findall(r'(\w+)="([^"]*)"', text))
 
 
+def _of_pod(pod: str) -> dict[str, str]:
+    """The labels of an alert about a pod."""
+    return {name: value for name, value in _labels(pod).items() if name in ("namespace", "cache", "pod")}
+
+
 def _gets(rate: int, hits: int, pod: str = POD) -> Series:
     """Gets per minute, and those among them that hit."""
     commands = f'memcached_commands_total{{command="get",{pod}'
@@ -123,6 +128,12 @@ def _of_another_operator(series: Series) -> Series:
     return {name.replace("c:8383", "other:1"): values for name, values in series.items()}
 
 
+def _of_a_cache(series: Series) -> Series:
+    """The same series, which the container of a cache reports as those of a controller."""
+    images = f"memcached_operator_outdated_images{{{POD}}}"
+    return {name.replace(MANAGER, POD): values for name, values in series.items()} | {images: "9+0x60"}
+
+
 def _queue(values: str) -> Series:
     return {f'workqueue_depth{{name="memcached",{MANAGER}}}': values}
 
@@ -135,12 +146,18 @@ FIRING: Final[Mapping[str, Case]] = {
     "every memcached is down": Case(
         {f"memcached_up{{{POD}}}": "0+0x60"},
         10,
-        {"MemcachedCacheDown": (CACHE, "No memcached of shop/sessions answers, or the cache has no pod.")},
+        {"MemcachedCacheDown": (CACHE, "No memcached of shop/sessions answers, or the cache has no pod any more.")},
     ),
-    "no pod": Case(
+    "all pods have disappeared": Case(
+        {f"up{{{POD}}}": "1+0x20 stale", f"memcached_up{{{POD}}}": "1+0x20 stale"},
+        40,
+        {"MemcachedCacheDown": (CACHE, "No memcached of shop/sessions answers, or the cache has no pod any more.")},
+        alone=True,
+    ),
+    "no pod was ever scraped": Case(
         {f"up{{{POD}}}": "_x60", f"memcached_up{{{POD}}}": "_x60"},
-        10,
-        {"MemcachedCacheDown": (CACHE, "No memcached of shop/sessions answers, or the cache has no pod.")},
+        20,
+        {"MemcachedAgentDown": (CACHE, "Prometheus cannot scrape the agent of shop/sessions.")},
         alone=True,
     ),
     "one of two is down": Case(
@@ -148,7 +165,17 @@ FIRING: Final[Mapping[str, Case]] = {
         10,
         {
             "MemcachedServerDown": (
-                _labels(OTHER),
+                _of_pod(OTHER),
+                "memcached in shop/sessions-1 does not answer. Other servers of the cache do.",
+            )
+        },
+    ),
+    "a container reports series that differ in a label of the rule": Case(
+        {f'memcached_up{{{OTHER},severity="{each}"}}': "0+0x60" for each in "ab"} | {f"up{{{OTHER}}}": "1+0x60"},
+        10,
+        {
+            "MemcachedServerDown": (
+                _of_pod(OTHER),
                 "memcached in shop/sessions-1 does not answer. Other servers of the cache do.",
             )
         },
@@ -158,7 +185,7 @@ FIRING: Final[Mapping[str, Case]] = {
         40,
         {
             "MemcachedSlotCold": (
-                _labels(POD),
+                _of_pod(POD),
                 "The warm-up of shop/sessions-0 has ended, and its hit ratio is still 50%.",
             )
         },
@@ -187,12 +214,12 @@ FIRING: Final[Mapping[str, Case]] = {
     "more than 80 % of the connections": Case(
         _connections(900),
         30,
-        {"MemcachedConnectionsHigh": (_labels(POD), "shop/sessions-0 uses 90% of maxConnections.")},
+        {"MemcachedConnectionsHigh": (_of_pod(POD), "shop/sessions-0 uses 90% of maxConnections.")},
     ),
     "more than 95 % of the connections": Case(
         _connections(980),
         30,
-        {"MemcachedConnectionsNearLimit": (_labels(POD), "shop/sessions-0 uses 98% of maxConnections.")},
+        {"MemcachedConnectionsNearLimit": (_of_pod(POD), "shop/sessions-0 uses 98% of maxConnections.")},
     ),
     **{
         f"connections {name}": Case(
@@ -200,7 +227,7 @@ FIRING: Final[Mapping[str, Case]] = {
             30,
             {
                 "MemcachedConnectionsRefused": (
-                    _labels(POD),
+                    _of_pod(POD),
                     "shop/sessions-0 has reached maxConnections and refuses new connections.",
                 ),
             },
@@ -232,7 +259,7 @@ FIRING: Final[Mapping[str, Case]] = {
         30,
         {
             "MemcachedReloadFailing": (
-                _labels(POD) | {"source": "users"},
+                _of_pod(POD) | {"source": "users"},
                 "memcached in shop/sessions-0 does not use the current users of its Secret.",
             )
         },
@@ -240,10 +267,24 @@ FIRING: Final[Mapping[str, Case]] = {
     "an agent is down": Case(
         {f"up{{{OTHER}}}": "0+0x60"},
         30,
-        {"MemcachedAgentDown": (_labels(OTHER), "Prometheus cannot scrape the agent of shop/sessions-1.")},
+        {"MemcachedAgentDown": (_of_pod(OTHER), "Prometheus cannot scrape the agent of shop/sessions-1.")},
     ),
     "no leader": Case(
         {f'leader_election_master_status{{name="memcached-operator",{MANAGER}}}': "0+0x60"},
+        30,
+        {
+            "MemcachedOperatorNoLeader": (
+                {},
+                "Caches keep running, but changes of Memcacheds and AppServices have no effect.",
+            ),
+        },
+    ),
+    "no leader, and a container of a cache reports one": Case(
+        {
+            f'leader_election_master_status{{name="memcached-operator",{MANAGER}}}': "0+0x60",
+            f'leader_election_master_status{{name="memcached-operator",{POD}}}': "1+0x60",
+            f"memcached_operator_own_rules{{{POD}}}": "1+0x60",
+        },
         30,
         {
             "MemcachedOperatorNoLeader": (
@@ -267,7 +308,7 @@ FIRING: Final[Mapping[str, Case]] = {
         40,
         {
             "MemcachedOperatorQueueNotDraining": (
-                {"name": "memcached"} | _labels(MANAGER),
+                {"name": "memcached"},
                 "At least 5 objects have waited for the controller for 10 minutes.",
             ),
         },
@@ -331,6 +372,9 @@ SILENT: Final[Mapping[str, Case]] = {
     "80 % of the connections": Case(_connections(800), 30),
     "refused connections in the past": Case({f"memcached_connections_rejected_total{{{POD}}}": "0+9x10 99+0x60"}, 40),
     "no memory in the past": Case({f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "0+9x10 99+0x60"}, 50),
+    "a container reports slab classes that do not exist": Case(
+        {f'memcached_slab_items_outofmemory_total{{slab="{each}",{POD}}}': "0+1x60" for each in ("100", "a")}, 30
+    ),
     "the certificate has 8 days": Case(_certificate(8 * DAY), 30),
     "files are loaded": Case({f'memcached_agent_last_reload_successful{{source="users",{POD}}}': "1+0x60"}, 30),
     "an agent is restarted": Case({f"up{{{OTHER}}}": "1+0x10 0+0x5 1+0x60"}, 16),
@@ -343,6 +387,8 @@ SILENT: Final[Mapping[str, Case]] = {
     ),
     "some reconciliations fail": Case(_reconciles(3), 40),
     "reconciliations of another operator fail": Case(_of_another_operator(_reconciles(30)), 40),
+    "a container of a cache reports failed reconciliations": Case(_of_a_cache(_reconciles(30)), 40),
+    "a container of a cache reports a queue": Case(_of_a_cache(_queue("5+1x60")), 40),
     "the queue drains": Case(_queue("600-10x60"), 40),
     "the queue of another operator grows": Case(_of_another_operator(_queue("5+1x60")), 40),
     "the webhook's certificate has 30 days": Case(

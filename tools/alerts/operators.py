@@ -1,7 +1,8 @@
 """The alerts of the operator itself.
 
 Other operators have metrics with the same names, those of controller-runtime. Processes of this one also have a metric
-of its own: MANAGER and WEBHOOK.
+of its own: MANAGER and WEBHOOK. Containers of caches can have any image and report any series, but PodMonitors give all
+of them the label `cache`: the expressions use only series without it.
 """
 
 from typing import Final
@@ -13,20 +14,25 @@ GROUP: Final = "memcached-operator"
 LEASE: Final = "memcached-operator"
 """The Lease of the controllers, which is the value of the label `name`."""
 OWN_RULES: Final = "memcached_operator_own_rules"
-"""1 where the PrometheusRule in config/prometheus is in effect: the plain file leaves out the same alerts."""
-MANAGER: Final = "and on (job, instance) memcached_operator_outdated_images"
-EXPIRY: Final = "memcached_webhooks_certificate_expiry_timestamp_seconds"
+"""A series, 1 where the PrometheusRule in config/prometheus is in effect: the plain file leaves out its alerts."""
+OURS: Final = 'cache=""'
+"""The matcher that leaves out the series of caches."""
+IMAGES: Final = f"memcached_operator_outdated_images{{{OURS}}}"
+MANAGER: Final = f"and on (job, instance) {IMAGES}"
+EXPIRY: Final = f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{OURS}}}"
 WEBHOOK: Final = f"and on (job, instance) {EXPIRY}"
 WEEK: Final = 7 * 86400
 """Seconds before its end in which the webhook's certificate is reported. One of 90 days is renewed 30 days before."""
-_DENIALS: Final = "sum by (webhook) (rate(memcached_webhooks_denials_total[15m]))"
+_DENIED: Final = f"memcached_webhooks_denials_total{{{OURS}}}"
+_DENIALS: Final = f"sum by (webhook) (rate({_DENIED}[15m]))"
+_DEPTH: Final = f"workqueue_depth{{{OURS}}}[10m]"
 
 ALERTS: Final = (
     Alert(
         "MemcachedOperatorNoLeader",
         Severity.WARNING,
         "5m",
-        f'absent(leader_election_master_status{{name="{LEASE}"}} == 1)',
+        f'absent(leader_election_master_status{{name="{LEASE}",{OURS}}} == 1)',
         "No controller is active",
         "Caches keep running, but changes of Memcacheds and AppServices have no effect.",
     ),
@@ -34,8 +40,8 @@ ALERTS: Final = (
         "MemcachedOperatorReconcileErrors",
         Severity.WARNING,
         "15m",
-        f"sum by (controller) (rate(controller_runtime_reconcile_errors_total[10m]) {MANAGER})"
-        f" / sum by (controller) (rate(controller_runtime_reconcile_total[10m]) {MANAGER}) > 0.1",
+        f"sum by (controller) (rate(controller_runtime_reconcile_errors_total{{{OURS}}}[10m]) {MANAGER})"
+        f" / sum by (controller) (rate(controller_runtime_reconcile_total{{{OURS}}}[10m]) {MANAGER}) > 0.1",
         "Reconciliations fail",
         "{{ $value | humanizePercentage }} of the reconciliations of {{ $labels.controller }} fail.",
     ),
@@ -43,7 +49,7 @@ ALERTS: Final = (
         "MemcachedOperatorQueueNotDraining",
         Severity.WARNING,
         "15m",
-        f"min_over_time(workqueue_depth[10m]) > 0 and deriv(workqueue_depth[10m]) >= 0 {MANAGER}",
+        f"max by (name) (min_over_time({_DEPTH}) and deriv({_DEPTH}) >= 0 {MANAGER}) > 0",
         "The queue of the controller does not drain",
         "At least {{ $value }} objects have waited for the controller for 10 minutes.",
     ),
@@ -52,7 +58,7 @@ ALERTS: Final = (
         Severity.WARNING,
         "10m",
         f"min({EXPIRY}) - time() < {WEEK}"
-        f" or sum(increase(certwatcher_read_certificate_errors_total[15m]) {WEBHOOK}) > 0",
+        f" or sum(increase(certwatcher_read_certificate_errors_total{{{OURS}}}[15m]) {WEBHOOK}) > 0",
         "The certificate of the webhook is not renewed, or cannot be read",
         "When it expires, Memcacheds and AppServices cannot be created or changed.",
     ),
@@ -60,8 +66,7 @@ ALERTS: Final = (
         "MemcachedOperatorRejectionsRising",
         Severity.WARNING,
         "15m",
-        f"{_DENIALS} > 0.1 and {_DENIALS} > 3 *"
-        f" (sum by (webhook) (rate(memcached_webhooks_denials_total[1d] offset 1h)) or {_DENIALS} * 0)",
+        f"{_DENIALS} > 0.1 and {_DENIALS} > 3 * (sum by (webhook) (rate({_DENIED}[1d] offset 1h)) or {_DENIALS} * 0)",
         "Admission rejects more requests than on the day before",
         'The webhook {{ $labels.webhook }} rejects {{ $value | printf "%.1f" }} requests/s.',
     ),
@@ -69,7 +74,7 @@ ALERTS: Final = (
         "MemcachedOperatorOutdatedImages",
         Severity.INFO,
         "1d",
-        "max(memcached_operator_outdated_images) > 0 or max(memcached_operator_outdated_agents) > 0",
+        f"max({IMAGES}) > 0 or max(memcached_operator_outdated_agents{{{OURS}}}) > 0",
         "Caches run images of an earlier release",
         "{{ $value }} Memcacheds do not run the default images of the operator's release.",
     ),
@@ -83,4 +88,4 @@ def rules() -> list[Object]:
 
 def plain_rules() -> list[Object]:
     """The same rules for a plain file, silent where the PrometheusRule is in effect."""
-    return [alert_rule(alert, unless(alert.expr, OWN_RULES)) for alert in ALERTS]
+    return [alert_rule(alert, unless(alert.expr, f"{OWN_RULES}{{{OURS}}}")) for alert in ALERTS]

@@ -23,6 +23,7 @@ CHILDREN: Final = (
     "networkpolicies",
     "configmaps",
     "podmonitors",
+    "prometheusrules",
 )
 STATS: Final = ("stats", "stats settings", "stats items", "stats slabs")
 LOG_LINES: Final = 5000

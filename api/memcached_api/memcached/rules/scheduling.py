@@ -84,6 +84,7 @@ _UNLISTED: Final = ("Exists", "DoesNotExist")
 _COMPARED: Final = ("Gt", "Lt")
 _CEL_COUNT: Final = "(has(self.values) ? size(self.values) : 0)"
 _VALUES: Final = "must not be empty with In or NotIn, and must be absent otherwise"
+_NODE_VALUES: Final = "must not be empty with In or NotIn, must be one value with Gt or Lt, and absent otherwise"
 
 
 def _count(requirement: Requirement) -> int:
@@ -110,9 +111,7 @@ def _node_rule(path: str) -> Rule:
         f"self.operator in {list(_LISTED)} ? {_CEL_COUNT} > 0 :"
         f" {_CEL_COUNT} == (self.operator in {list(_COMPARED)} ? 1 : 0)"
     )
-    return field_rule(
-        f"{path}.matchExpressions[*]", "values", _has_values, cel, f"{_VALUES}; Gt and Lt need exactly one value"
-    )
+    return field_rule(f"{path}.matchExpressions[*]", "values", _has_values, cel, _NODE_VALUES)
 
 
 def _nodefield_rule(path: str) -> Rule:

@@ -2,6 +2,10 @@
 
 The same alerts exist for one cache, in its PrometheusRule, and for all caches, in a plain file. The series OWN_RULES
 marks the caches with a PrometheusRule: the rules for all caches leave them out, so no alert fires twice.
+
+The samples are those of a container of any image. Expressions aggregate by fixed labels and bound the values of others:
+two alerts that differed only in a label which the rule sets, such as `severity`, would be an error in Prometheus, and
+none of this rule would fire for any cache.
 """
 
 from typing import Final
@@ -17,14 +21,20 @@ RATIO: Final = "cache:memcached_get_hit_ratio:rate1h"
 """The recorded hit ratio of a cache, from 0 to 1."""
 CACHE: Final = ("namespace", "cache")
 _BY: Final = f"by ({', '.join(CACHE)})"
+_ON: Final = f"on ({', '.join(CACHE)})"
+_BY_POD: Final = f"by ({', '.join(CACHE)}, pod)"
 _NAME: Final = "{{ $labels.namespace }}/{{ $labels.cache }}"
 _POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
 _PERCENT: Final = "{{ $value | humanizePercentage }}"
 _DURATION: Final = "{{ $value | humanizeDuration }}"
 _GETS: Final = f'memcached_commands_total{{command="get",{SELECTOR}}}'
 _AGENTS: Final = f'up{{container="agent",{SELECTOR}}}'
-_CONNECTIONS: Final = f"memcached_current_connections{{{SELECTOR}}} / memcached_max_connections{{{SELECTOR}}}"
+_UP: Final = f"memcached_up{{{SELECTOR}}}"
 _REMAINING: Final = f"(min {_BY} (memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTOR}}}) - time())"
+
+_ABSENT: Final = f"max {_BY} (absent({_AGENTS}))"
+_ANSWERED: Final = f"{_ON} max {_BY} (max_over_time({_UP}[1d])) == 1"
+"""A server of the cache has answered within a day."""
 
 RATIO_EXPR: Final = (
     f'sum {_BY} (rate(memcached_commands_total{{command="get",status="hit",{SELECTOR}}}[1h]))'
@@ -37,21 +47,34 @@ YOUNG: Final = 600
 WEEK: Final = 7 * 86400
 """Seconds before its end in which a certificate is reported: cert-manager renews one of 90 days 30 days before it."""
 
+
+def _of_pod(metric: str) -> str:
+    """A gauge of each pod."""
+    return f"max {_BY_POD} ({metric}{{{SELECTOR}}})"
+
+
+def _increase(metric: str) -> str:
+    """The increase of a counter of each pod in 5 minutes."""
+    return f"max {_BY_POD} (increase({metric}{{{SELECTOR}}}[5m]))"
+
+
+_CONNECTIONS: Final = f"{_of_pod('memcached_current_connections')} / {_of_pod('memcached_max_connections')}"
+
 ALERTS: Final = (
     Alert(
         "MemcachedCacheDown",
         Severity.CRITICAL,
         "5m",
-        f"max {_BY} (memcached_up{{{SELECTOR}}}) == 0",
+        f"max {_BY} ({_UP}) == 0",
         "No server of a cache answers",
-        f"No memcached of {_NAME} answers, or the cache has no pod.",
-        alone=f"max {_BY} (absent({_AGENTS}))",
+        f"No memcached of {_NAME} answers, or the cache has no pod any more.",
+        alone=f"{_ABSENT} and {_ANSWERED}",
     ),
     Alert(
         "MemcachedServerDown",
         Severity.WARNING,
         "5m",
-        f"memcached_up{{{SELECTOR}}} == 0 and on ({', '.join(CACHE)}) max {_BY} (memcached_up{{{SELECTOR}}}) == 1",
+        f"max {_BY_POD} ({_UP}) == 0 and {_ON} max {_BY} ({_UP}) == 1",
         "A server of a cache does not answer",
         f"memcached in {_POD} does not answer. Other servers of the cache do.",
     ),
@@ -59,9 +82,8 @@ ALERTS: Final = (
         "MemcachedSlotCold",
         Severity.WARNING,
         "15m",
-        f"memcached_agent_hit_ratio{{{SELECTOR}}} < memcached_agent_target_hit_ratio{{{SELECTOR}}}"
-        f" and memcached_agent_warm{{{SELECTOR}}} == 1"
-        f" and on (namespace, pod) sum by (namespace, pod) (rate({_GETS}[5m])) >= 1",
+        f"{_of_pod('memcached_agent_hit_ratio')} < {_of_pod('memcached_agent_target_hit_ratio')}"
+        f" and {_of_pod('memcached_agent_warm')} == 1 and sum {_BY_POD} (rate({_GETS}[5m])) >= 1",
         "A slot is cold after its warm-up",
         f"The warm-up of {_POD} has ended, and its hit ratio is still {_PERCENT}.",
     ),
@@ -105,8 +127,8 @@ ALERTS: Final = (
         "MemcachedConnectionsRefused",
         Severity.CRITICAL,
         "5m",
-        f"increase(memcached_connections_listener_disabled_total{{{SELECTOR}}}[5m]) > 0"
-        f" or increase(memcached_connections_rejected_total{{{SELECTOR}}}[5m]) > 0",
+        f"{_increase('memcached_connections_listener_disabled_total')} > 0"
+        f" or {_increase('memcached_connections_rejected_total')} > 0",
         "A server refuses connections",
         f"{_POD} has reached maxConnections and refuses new connections.",
     ),
@@ -114,7 +136,8 @@ ALERTS: Final = (
         "MemcachedOutOfMemory",
         Severity.WARNING,
         "5m",
-        f"sum by ({', '.join(CACHE)}, slab) (increase(memcached_slab_items_outofmemory_total{{{SELECTOR}}}[10m])) > 0",
+        f"sum by ({', '.join(CACHE)}, slab)"
+        f' (increase(memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}[10m])) > 0',
         "A cache has no memory for items of a size",
         f"{_NAME} fails to store items of slab class {{{{ $labels.slab }}}}.",
     ),
@@ -138,7 +161,8 @@ ALERTS: Final = (
         "MemcachedReloadFailing",
         Severity.WARNING,
         "15m",
-        f"memcached_agent_last_reload_successful{{{SELECTOR}}} == 0",
+        f"min by ({', '.join(CACHE)}, pod, source)"
+        f' (memcached_agent_last_reload_successful{{source=~"certificate|users",{SELECTOR}}}) == 0',
         "A changed Secret is not in use",
         f"memcached in {_POD} does not use the current {{{{ $labels.source }}}} of its Secret.",
     ),
@@ -146,9 +170,10 @@ ALERTS: Final = (
         "MemcachedAgentDown",
         Severity.WARNING,
         "10m",
-        f"{_AGENTS} == 0",
+        f"max {_BY_POD} ({_AGENTS}) == 0",
         "The metrics of a server are missing",
-        f"Prometheus cannot scrape the agent of {_POD}.",
+        "Prometheus cannot scrape the agent of {{ $labels.namespace }}/{{ or $labels.pod $labels.cache }}.",
+        alone=f"{_ABSENT} unless {_ANSWERED}",
     ),
 )
 

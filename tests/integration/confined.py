@@ -150,12 +150,13 @@ def _last_policy_is_in_effect(plane: ControlPlane) -> bool:
 
 def wait_until_in_effect(stolen_token: Account) -> None:
     """Wait until every policy is in effect."""
-    for policy, work in forbidden().items():
-        until(lambda policy=policy, work=work: f"'{policy}'" in stolen_token.denial(work))
+    requests = forbidden()
+    for policy in (each["metadata"]["name"] for each in policies.policies()):
+        until(lambda policy=policy: f"'{policy}'" in stolen_token.denial(requests[policy]))
 
 
 def forbidden() -> dict[str, Work]:
-    """A request that each policy denies."""
+    """A request that each policy denies, and no other one."""
     webhooks = {
         "apiVersion": VALIDATING_WEBHOOKS.api_version,
         "kind": VALIDATING_WEBHOOKS.kind,
@@ -166,6 +167,9 @@ def forbidden() -> dict[str, Work]:
     return {
         "children": dry_run("POST", DEPLOYMENTS, deployment("any") | named),
         "webhook-configurations": dry_run("POST", VALIDATING_WEBHOOKS, webhooks),
+        "monitoring": dry_run(
+            "POST", POD_MONITORS, pod_monitor("any") | {"spec": {"selector": {"matchLabels": LABELS}, "other": 1}}
+        ),
         "secrets": dry_run("POST", SECRETS, named),
         "pods": dry_run("POST", PODS, {**named, "spec": pod}),
     }

@@ -192,7 +192,10 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "two numbers to compare": (
         pod(affinity=_nodes({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]})),
-        ("matchExpressions[0].values", f"{VALUES}; Gt and Lt need exactly one value"),
+        (
+            "matchExpressions[0].values",
+            "must not be empty with In or NotIn, must be one value with Gt or Lt, and absent",
+        ),
     ),
     "two names of nodes": (
         pod(affinity=_nodes({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]})),

@@ -67,7 +67,7 @@ def test_policy_allows_its_children(files: dict[str, str]) -> None:
     assert "resources: [servicemonitors, servicemonitors/*]" in text
     assert text.count("in ['memcached', 'appservice', 'widget']") == 2, "labels of pods, and selectors"
     assert text.count("a Memcached, an AppService or a Widget") == 3, "a comment and two messages"
-    assert "PodMonitors or ServiceMonitors" in text
+    assert "PrometheusRules or ServiceMonitors" in text
 
 
 def test_component_of_memcached_leaves_it_out_too(files: dict[str, str]) -> None:

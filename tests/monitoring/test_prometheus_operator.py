@@ -62,8 +62,8 @@ LABELS: Final = {
 def plane() -> Iterator[ControlPlane]:
     """A control plane with the CRDs of prometheus-operator, with our objects, and with a Prometheus."""
     with control_plane("monitoring") as started:
-        for path in crds():
-            apply(started, yaml.safe_load(path.read_text()), "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        for crd in crds():
+            apply(started, crd, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "memcached-operator-system"}}
         apply(started, namespace, "/api/v1/namespaces")
         until(lambda: is_stored(started, prometheus_object(NAMESPACE)), READY)

@@ -6,27 +6,39 @@ import subprocess
 from base64 import b64decode
 from collections.abc import Generator, Iterable
 from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Final
+from urllib.request import urlopen
 
 import yaml
 
 from cluster.public.programs import GO_ENV, PROMETHEUS_OPERATOR_FAMILY, directory, ensure_built, ensure_go
 from cluster.shell import run
+from support.kube import eventually
 from support.ports import free_port
 from support.prometheus import Prometheus, program, server
+from support.waiting import READY, REQUEST
 
 Object = dict[str, Any]
 MODULE: Final = "github.com/prometheus-operator/prometheus-operator"
 CONFIGURATION: Final = "prometheus.yaml.gz"
 
 
-def crds() -> list[Path]:
-    """The files with its CRDs, which are in its Go module."""
+class _Loader(yaml.SafeLoader):
+    """Reads `=` as text. In YAML 1.1 it has a type of its own, and PyYAML has no value for it."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:value", yaml.SafeLoader.construct_scalar)
+
+
+def crds() -> list[Object]:
+    """Its CRDs, which are in its Go module."""
     words = [ensure_go(), "mod", "download", "-json", MODULE]
     folder = Path(json.loads(run(words, env=GO_ENV, cwd=PROMETHEUS_OPERATOR_FAMILY.module))["Dir"])
-    return sorted((folder / "example/prometheus-operator-crd").glob("*.yaml"))
+    paths = sorted((folder / "example/prometheus-operator-crd").glob("*.yaml"))
+    return [yaml.load(path.read_text(), _Loader) for path in paths]  # noqa: S506 - derived from SafeLoader
 
 
 @contextmanager
@@ -42,11 +54,32 @@ def prometheus_operator(kubectl: str, kubeconfig: Path) -> Generator[None]:
         "--kubelet-endpoints=false",
     ]
     with ExitStack() as stack:
-        for command in (proxy, words):
-            log = stack.enter_context(TemporaryFile())
-            process = stack.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
-            stack.callback(process.kill)
+        stack.enter_context(_process(proxy))
+        # The operator ends if nothing listens yet.
+        eventually(lambda: _is_ready(api), READY, "the proxy answers")
+        stack.enter_context(_process(words))
         yield
+
+
+@contextmanager
+def _process(words: list[str]) -> Generator[None]:
+    """Run a program during the block. Its log is in the error if the program has ended before."""
+    with TemporaryFile() as log, subprocess.Popen(words, stdout=log, stderr=log) as process:
+        try:
+            yield
+        finally:
+            code = process.poll()
+            process.kill()
+            log.seek(0)
+            assert code is None, f"{words[0]} has ended with {code}: {log.read()[-2000:].decode()}"
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=REQUEST) as response:
+            return response.status == HTTPStatus.OK
+    except OSError:
+        return False
 
 
 def prometheus_object(namespace: str) -> Object:

@@ -163,7 +163,7 @@ ALERTS: Final = (
         "15m",
         f"min by ({', '.join(CACHE)}, pod, source)"
         f' (memcached_agent_last_reload_successful{{source=~"certificate|users",{SELECTOR}}}) == 0',
-        "A changed Secret is not in use",
+        "The current content of a Secret is not in use",
         f"memcached in {_POD} does not use the current {{{{ $labels.source }}}} of its Secret.",
     ),
     Alert(

@@ -36,7 +36,7 @@ RENAMED: dict[Path, Path] = {
     ("monitoring", "podMonitor", "enabled"): ("PodMonitor", "podMetricsEndpoints", "[]", "port"),
     ("monitoring", "podMonitor", "interval"): ("PodMonitor", "podMetricsEndpoints", "[]", "interval"),
     ("monitoring", "podMonitor"): ("PodMonitor", "metadata"),
-    ("monitoring", "rules", "enabled"): ("PrometheusRule", "spec", "groups", "[]", "name"),
+    ("monitoring", "rules", "enabled"): ("PrometheusRule", "groups", "[]", "name"),
     ("monitoring", "rules"): ("PrometheusRule", "metadata"),
     ("monitoring", "tls", "enabled"): COMMAND,
     ("tls", "port"): ("Service", "ports", "[]", "port"),

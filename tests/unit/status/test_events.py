@@ -1,4 +1,4 @@
-"""The Events that report conditions."""
+"""The Events that the controller writes."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -6,18 +6,16 @@ from typing import Any
 import pytest
 
 from memcached_operator.status.events import MAX_MESSAGE_LENGTH, event_of
+from memcached_operator.status.reports import Report
 from unit.builders import NOW, memcached
 
 
-def reported(
-    type_: str = "Degraded", status: str = "True", message: str = "no image", now: datetime = NOW
-) -> dict[str, Any]:
-    """The Event about a condition of a Memcached."""
-    condition = {"type": type_, "status": status, "reason": "ImageUnavailable", "message": message}
-    return event_of(memcached(version=7), condition, now)
+def reported(message: str = "no image", *, warning: bool = True, now: datetime = NOW) -> dict[str, Any]:
+    """The Event about a Memcached."""
+    return event_of(memcached(version=7), Report("ImageUnavailable", message, warning), now)
 
 
-def test_event_names_the_object_and_has_the_texts_of_the_condition() -> None:
+def test_event_names_the_object_and_has_the_texts_of_its_report() -> None:
     assert reported() == {
         "apiVersion": "v1",
         "kind": "Event",
@@ -41,17 +39,9 @@ def test_event_names_the_object_and_has_the_texts_of_the_condition() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("type_", "status", "expected"),
-    [
-        ("Available", "True", "Normal"),
-        ("Available", "False", "Warning"),
-        ("Degraded", "True", "Warning"),
-        ("Degraded", "False", "Normal"),
-    ],
-)
-def test_event_is_a_warning_if_the_condition_is_bad(type_: str, status: str, expected: str) -> None:
-    assert reported(type_, status)["type"] == expected
+@pytest.mark.parametrize(("warning", "expected"), [(False, "Normal"), (True, "Warning")])
+def test_event_has_the_type_of_its_report(warning: bool, expected: str) -> None:
+    assert reported(warning=warning)["type"] == expected
 
 
 @pytest.mark.parametrize("length", [MAX_MESSAGE_LENGTH, MAX_MESSAGE_LENGTH + 1])

@@ -96,7 +96,7 @@ def _evictions(age: int, used: float = 0.95) -> Series:
 def _connections(number: int) -> Series:
     return {
         f"memcached_current_connections{{{POD}}}": f"{number}+0x60",
-        f"memcached_max_connections{{{POD}}}": "1000+0x60",
+        f"memcached_agent_usable_connections{{{POD}}}": "1000+0x60",
     }
 
 
@@ -214,12 +214,12 @@ FIRING: Final[Mapping[str, Case]] = {
     "more than 80 % of the connections": Case(
         _connections(900),
         30,
-        {"MemcachedConnectionsHigh": (_of_pod(POD), "shop/sessions-0 uses 90% of maxConnections.")},
+        {"MemcachedConnectionsHigh": (_of_pod(POD), "shop/sessions-0 uses 90% of its connections.")},
     ),
     "more than 95 % of the connections": Case(
         _connections(980),
         30,
-        {"MemcachedConnectionsNearLimit": (_of_pod(POD), "shop/sessions-0 uses 98% of maxConnections.")},
+        {"MemcachedConnectionsNearLimit": (_of_pod(POD), "shop/sessions-0 uses 98% of its connections.")},
     ),
     **{
         f"connections {name}": Case(
@@ -264,6 +264,19 @@ FIRING: Final[Mapping[str, Case]] = {
             )
         },
     ),
+    **{
+        f"{name} is 0": Case(
+            {f"memcached_agent_{name}{{{POD}}}": "0+0x60"},
+            30,
+            {
+                "MemcachedChangeNotInEffect": (
+                    _of_pod(POD),
+                    "memcached in shop/sessions-0 does not have the memory or the arguments of its pod.",
+                )
+            },
+        )
+        for name in ("memory_target_reached", "arguments_in_effect")
+    },
     "an agent is down": Case(
         {f"up{{{OTHER}}}": "0+0x60"},
         30,
@@ -369,6 +382,7 @@ SILENT: Final[Mapping[str, Case]] = {
     "the hit ratio falls a little": Case(_week(9, 3600, 2880), 9 * 1440 + 240, interval=30),
     "the hit ratio falls on the seventh day": Case(_week(7, 3600, 1800), 7 * 1440 + 240, interval=30),
     "the hit ratio falls with less than 1 request/s": Case(_week(9, 1440, 720), 9 * 1440 + 240, interval=30),
+    "a change that takes 10 minutes": Case({f"memcached_agent_memory_target_reached{{{POD}}}": "0+0x10 1+0x50"}, 20),
     "80 % of the connections": Case(_connections(800), 30),
     "refused connections in the past": Case({f"memcached_connections_rejected_total{{{POD}}}": "0+9x10 99+0x60"}, 40),
     "no memory in the past": Case({f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "0+9x10 99+0x60"}, 50),

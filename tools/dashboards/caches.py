@@ -10,7 +10,7 @@ HITS: Final = rate("memcached_commands_total", 'command="get",status="hit"')
 EVICTIONS: Final = rate("memcached_items_evicted_total")
 REFUSED: Final = rate("memcached_connections_rejected_total")
 MEMORY: Final = f"memcached_current_bytes{{{SELECTED}}} / memcached_limit_bytes{{{SELECTED}}}"
-CONNECTIONS: Final = f"memcached_current_connections{{{SELECTED}}} / memcached_max_connections{{{SELECTED}}}"
+CONNECTIONS: Final = f"memcached_current_connections{{{SELECTED}}} / memcached_agent_usable_connections{{{SELECTED}}}"
 EVICTED_AGE: Final = (
     f"memcached_slab_items_evicted_time_seconds{{{SELECTED}}} and ({rate('memcached_slab_items_evicted_total')} > 0)"
 )

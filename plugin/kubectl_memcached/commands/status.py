@@ -152,7 +152,8 @@ def pods_table(pod_rows: Sequence[rows.Row]) -> Any:
 
 
 def _cells(row: rows.Row) -> list[str | Text]:
-    conns = "" if row.connections is None else f"{row.connections:.0f}/{row.max_connections or 0:.0f}"
+    limit = row.max_connections if row.usable_connections is None else row.usable_connections
+    conns = "" if row.connections is None else f"{row.connections:.0f}/{limit or 0:.0f}"
     memory = "" if row.memory_limit is None else f"{units.percent(row.memory_share)}/{units.size(row.memory_limit)}"
     days = row.certificate_days
     return [

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kubectl_memcached.model.metrics import AgentMetrics
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.replies import Stats, number
+
+RESERVED: Final = 8
+"""Connections that memcached keeps free, besides those in `reserved_fds`: measured with 1.6.38."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Row:
     evictions: float | None
     connections: float | None
     max_connections: float | None
+    usable_connections: float | None
     warm: float | None
     certificate_days: int | None
     restarts: int
@@ -53,13 +57,14 @@ class Row:
 
     @property
     def connections_share(self) -> float | None:
-        """The used share of the connections."""
-        return ratio(self.connections, self.max_connections)
+        """The used share of the connections that memcached leaves for clients."""
+        return ratio(self.connections, self.usable_connections)
 
 
 def row(reading: Reading, now: float) -> Row:
     """The row of a pod. `now`: seconds since 1970."""
     pod, stats = reading.pod, reading.stats
+    limit = number(stats, "max_connections") or number(reading.settings, "maxconns")
     return Row(
         pod.name,
         pod.node,
@@ -71,13 +76,19 @@ def row(reading: Reading, now: float) -> Row:
         hit_ratio(stats),
         number(stats, "evictions"),
         number(stats, "curr_connections"),
-        number(stats, "max_connections") or number(reading.settings, "maxconns"),
+        limit,
+        usable_connections(limit, number(stats, "reserved_fds")),
         reading.metrics.warm,
         reading.metrics.certificate_days(now),
         pod.restarts,
         reading.problem,
         reading.agent_problem,
     )
+
+
+def usable_connections(limit: float | None, reserved: float | None) -> float | None:
+    """The connections that may be open at once. `reserved`: for memcached's threads. None if it is not known."""
+    return None if limit is None or reserved is None else max(0, limit - reserved - RESERVED)
 
 
 def hit_ratio(stats: Mapping[str, str]) -> float | None:
@@ -105,6 +116,7 @@ def document(row: Row) -> dict[str, Any]:
         "evictions": row.evictions,
         "connections": row.connections,
         "maxConnections": row.max_connections,
+        "usableConnections": row.usable_connections,
         "warm": row.warm,
         "certificateDaysLeft": row.certificate_days,
         "restarts": row.restarts,

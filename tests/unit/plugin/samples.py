@@ -72,6 +72,7 @@ def stats(**changed: int | str) -> str:
         "version": "1.6.38",
         "curr_connections": 12,
         "max_connections": 1024,
+        "reserved_fds": 20,
         "listen_disabled_num": 0,
         "cmd_get": 2000,
         "cmd_set": 300,

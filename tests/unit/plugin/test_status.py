@@ -11,9 +11,9 @@ from unit.plugin.conftest import Run, World
 from unit.plugin.samples import AUTH, TLS, memcached, pod, stats
 
 TABLE = """\
-POD        NODE   VERSION    UP   MEMORY HITS EVICT   CONNS
-sessions-0 node-1 1.6.38  3h12m 41%/64Mi  87%     0 12/1024
-sessions-1 node-2 1.6.38  3h12m 41%/64Mi  87%     0 12/1024
+POD        NODE   VERSION    UP   MEMORY HITS EVICT  CONNS
+sessions-0 node-1 1.6.38  3h12m 41%/64Mi  87%     0 12/996
+sessions-1 node-2 1.6.38  3h12m 41%/64Mi  87%     0 12/996
 """
 
 
@@ -186,7 +186,7 @@ def test_advice_about_the_load(world: World, run: Run) -> None:
     world.stubs[1].replies = {**world.stubs[1].replies, "stats": busy}
     text = " ".join(run("status", "sessions").output.split())
     for sentence in (
-        "sessions-1: 88% of the connections are in use",
+        "sessions-1: 90% of the connections are in use",
         "sessions-1: 10% of all stored items were evicted",
         "sessions-1: only 5% of the gets find an item",
     ):

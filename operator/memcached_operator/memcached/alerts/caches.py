@@ -58,7 +58,8 @@ def _increase(metric: str) -> str:
     return f"max {_BY_POD} (increase({metric}{{{SELECTOR}}}[5m]))"
 
 
-_CONNECTIONS: Final = f"{_of_pod('memcached_current_connections')} / {_of_pod('memcached_max_connections')}"
+_CONNECTIONS: Final = f"{_of_pod('memcached_current_connections')} / {_of_pod('memcached_agent_usable_connections')}"
+"""memcached reserves some of maxConnections for itself, so it rejects clients before all are in use."""
 
 ALERTS: Final = (
     Alert(
@@ -113,7 +114,7 @@ ALERTS: Final = (
         "10m",
         f"{_CONNECTIONS} > 0.8 <= 0.95",
         "A server uses more than 80 % of its connections",
-        f"{_POD} uses {_PERCENT} of maxConnections.",
+        f"{_POD} uses {_PERCENT} of its connections.",
     ),
     Alert(
         "MemcachedConnectionsNearLimit",
@@ -121,7 +122,7 @@ ALERTS: Final = (
         "5m",
         f"{_CONNECTIONS} > 0.95",
         "A server uses more than 95 % of its connections",
-        f"{_POD} uses {_PERCENT} of maxConnections.",
+        f"{_POD} uses {_PERCENT} of its connections.",
     ),
     Alert(
         "MemcachedConnectionsRefused",
@@ -165,6 +166,15 @@ ALERTS: Final = (
         f' (memcached_agent_last_reload_successful{{source=~"certificate|users",{SELECTOR}}}) == 0',
         "The current content of a Secret is not in use",
         f"memcached in {_POD} does not use the current {{{{ $labels.source }}}} of its Secret.",
+    ),
+    Alert(
+        "MemcachedChangeNotInEffect",
+        Severity.WARNING,
+        "15m",
+        f"min {_BY_POD} (memcached_agent_memory_target_reached{{{SELECTOR}}}) == 0"
+        f" or min {_BY_POD} (memcached_agent_arguments_in_effect{{{SELECTOR}}}) == 0",
+        "memcached runs with other settings than its pod has",
+        f"memcached in {_POD} does not have the memory or the arguments of its pod.",
     ),
     Alert(
         "MemcachedAgentDown",

@@ -1,0 +1,23 @@
+"""The metric of the connections that memcached leaves for clients."""
+
+import pytest
+
+from memcached_agent.metrics.connections import families
+from memcached_agent.metrics.exposition import render
+
+from .samples import reference
+
+
+@pytest.mark.parametrize(
+    ("limit", "reserved", "expected"),
+    [("1024", "20", ["996"]), ("60", "20", ["32"]), ("15", "5", ["2"]), ("20", "20", ["0"]), ("1024", None, [])],
+)
+def test_usable_connections(limit: str, reserved: str | None, expected: list[str]) -> None:
+    found = reference()
+    general = {key: value for key, value in found.general.items() if key != "reserved_fds"}
+    changed = found._replace(
+        settings=found.settings | {"maxconns": limit},
+        general=general if reserved is None else general | {"reserved_fds": reserved},
+    )
+    lines = render(families(changed)).decode().splitlines()
+    assert [line.split()[1] for line in lines if not line.startswith("#")] == expected

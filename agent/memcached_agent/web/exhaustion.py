@@ -10,6 +10,8 @@ log = logging.getLogger(__name__)
 
 ERRORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """Upon these, asyncio accepts no connection for 1 s. It logs a traceback for each attempt, in a burst eight of them."""
+RETRY: Final = "._start_serving("
+"""A part of the message about an attempt of asyncio to accept again. It fails if the listener has been closed since."""
 PERIOD: Final = 60.0
 """Seconds between two lines."""
 
@@ -22,8 +24,10 @@ class Exhaustion:
         self._next = clock()
 
     def handle(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log an error, with its traceback unless it is one of ERRORS."""
+        """Log an error, with its traceback unless it is one of ERRORS. A retry on a closed listener is no error."""
         error = context.get("exception")
+        if isinstance(error, ValueError) and RETRY in context["message"]:
+            return
         if not isinstance(error, OSError) or error.errno not in ERRORS:
             loop.default_exception_handler(context)
         elif self._clock() >= self._next:

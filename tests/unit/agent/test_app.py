@@ -1,7 +1,9 @@
 """The agent as a process, and what its parts do together."""
 
 import asyncio
+import errno
 import json
+import os
 import resource
 import signal
 import socket
@@ -22,6 +24,8 @@ from memcached_agent.metrics.exporter import Exporter
 from memcached_agent.options import AgentOptions
 from memcached_agent.shared import SingleFlight
 from memcached_agent.version import version
+from memcached_agent.web import server
+from memcached_agent.web.exhaustion import Exhaustion
 from memcached_agent.web.health import healthz
 from memcached_agent.web.server import BACKLOG, MAX_CONNECTIONS
 from support.pki import CA
@@ -200,3 +204,37 @@ def test_exhausted_file_descriptors_are_one_line() -> None:
         code, log = agent.end()
     found = [line for line in log.splitlines() if "no connection can be accepted: Too many open files" in line]
     assert (code, len(found), "Traceback" in log) == (0, 1, False), log
+
+
+class Exhausted(socket.socket):
+    """A listener without a file descriptor for a connection."""
+
+    def accept(self) -> tuple[socket.socket, object]:
+        """Fail."""
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def test_stop_while_file_descriptors_are_exhausted_logs_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """asyncio listens again after a delay, whether or not the listener is closed by then."""
+    delay, listener = 0.05, server._listener  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr("asyncio.constants.ACCEPT_RETRY_DELAY", delay)
+    address = Address("127.0.0.1", free_port())
+
+    def exhausted(at: Address) -> Exhausted:
+        return Exhausted(fileno=listener(at).detach())
+
+    monkeypatch.setattr(server, "_listener", exhausted)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(Exhaustion(loop.time).handle)
+        with socket.socket() as client:
+            async with server.listen(server.Server({}), address):
+                client.connect((address.host, address.port))
+                await until(lambda: caplog.records)
+            await asyncio.sleep(2 * delay)  # asyncio's timers are earlier
+
+    asyncio.run(run())
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["no connection can be accepted"]

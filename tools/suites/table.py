@@ -91,6 +91,7 @@ _ALL = (
     ),
     Suite("chart", "the chart with Helm 3 and Helm 4", Needs.SERVERS, "chart"),
     Suite("monitoring", "monitors and rules with the real Prometheus operator", Needs.SERVERS, "monitoring"),
+    Suite("incidents", "everyday incidents: alerts and commands that lead to causes", Needs.OPERATOR, "incidents"),
     Suite("clients", "client libraries of six languages with real pods", Needs.OPERATOR, "clients"),
 )
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}

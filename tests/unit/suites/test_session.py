@@ -271,7 +271,17 @@ def test_suites_that_cannot_run_here_are_named(
     assert {line.split(": ")[1] for line in lines if line.startswith("left out: ")} == (left_out or set())
 
 
-NIGHTLY = {"olm-modes", "servers", "clients", "release", "chart", "certmanager", "dashboards", "monitoring"}
+NIGHTLY = {
+    "olm-modes",
+    "servers",
+    "clients",
+    "release",
+    "chart",
+    "certmanager",
+    "dashboards",
+    "monitoring",
+    "incidents",
+}
 
 
 def test_every_suite_is_in_the_gate_or_runs_nightly() -> None:

@@ -11,11 +11,11 @@ USABLE: Final = Metric(
     "gauge",
     "Connections that may be open at once: the limit without those that memcached reserves for itself.",
 )
-RESERVED: Final = 8
-"""Connections that memcached keeps free besides `reserved_fds` of `stats`, which are 5 for each thread.
+RESERVED: Final = 9
+"""Connections that memcached keeps free at most besides `reserved_fds` of `stats`, which are 5 for each thread.
 
-Measured with 1.6.38, which rejects connection 33 of `-c 60 -t 4`, and 1,913 of `-c 2000 -t 16`. 1.6.18 keeps up to 16
-fewer.
+docs/sizing.md has the rule. Measured with one listener: 1.6.38 rejects connection 33 of `-c 60 -t 4`, and 1,913 of
+`-c 2000 -t 16`, so it keeps 8. 1.6.18 keeps up to 16 fewer.
 """
 
 

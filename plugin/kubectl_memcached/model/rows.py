@@ -8,8 +8,8 @@ from kubectl_memcached.model.metrics import AgentMetrics
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.replies import Stats, number
 
-RESERVED: Final = 8
-"""Connections that memcached keeps free, besides those in `reserved_fds`: measured with 1.6.38."""
+RESERVED: Final = 9
+"""Connections that memcached keeps free at most, besides those in `reserved_fds` (docs/sizing.md)."""
 
 
 @dataclass(frozen=True)

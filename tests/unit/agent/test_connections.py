@@ -10,7 +10,7 @@ from .samples import reference
 
 @pytest.mark.parametrize(
     ("limit", "reserved", "expected"),
-    [("1024", "20", ["996"]), ("60", "20", ["32"]), ("15", "5", ["2"]), ("20", "20", ["0"]), ("1024", None, [])],
+    [("1024", "20", ["995"]), ("60", "20", ["31"]), ("15", "5", ["1"]), ("20", "20", ["0"]), ("1024", None, [])],
 )
 def test_usable_connections(limit: str, reserved: str | None, expected: list[str]) -> None:
     found = reference()

@@ -12,8 +12,8 @@ from unit.plugin.samples import AUTH, TLS, memcached, pod, stats
 
 TABLE = """\
 POD        NODE   VERSION    UP   MEMORY HITS EVICT  CONNS
-sessions-0 node-1 1.6.38  3h12m 41%/64Mi  87%     0 12/996
-sessions-1 node-2 1.6.38  3h12m 41%/64Mi  87%     0 12/996
+sessions-0 node-1 1.6.38  3h12m 41%/64Mi  87%     0 12/995
+sessions-1 node-2 1.6.38  3h12m 41%/64Mi  87%     0 12/995
 """
 
 

@@ -166,11 +166,13 @@ def verify(
     artifacts.check()
     signer = signing.Signer(key, identity, issuer, plain_http)
     published = artifacts.released(registry)
+    digests, *others = signing.verify(published, artifacts.root, signer)
+    _run([digests])
     for image in published:
         # The tag may name another image with a valid signature, such as that of an earlier release.
         if (found := _output(signer.digest(image.name)).strip()) != image.digest:
             raise ReleaseError(f"{image.name} is {found}, but {image.digest} was released. Do not use it")
-    _run(signing.verify(published, artifacts.root, signer))
+    _run(others)
     click.echo(f"Release {version} is as it was signed.")
 
 

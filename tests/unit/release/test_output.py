@@ -284,6 +284,7 @@ def test_everything_is_signed_and_verified(artifacts: Artifacts) -> None:
     assert verified == {f"localhost:5000/{name.partition('/')[2]}" for name in NAMES.values()} | {
         str(artifacts.root / "SHA256SUMS")
     }
+    assert checked[0][1] == "verify-blob", "the digests of the images are trusted only if the list of them is signed"
     attested = [words[-1] for words in made if words[1] == "attest"]
     assert len(attested) == len([words for words in checked if words[1] == "verify-attestation"]) == 5 + 2 * 2
     assert all(

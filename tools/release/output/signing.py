@@ -118,10 +118,13 @@ def publish(
 
 
 def verify(images: list[Published], folder: Path, signer: Signer) -> Iterator[list[str]]:
-    """The commands that verify a published release, by the tags that users write."""
+    """The commands that verify a published release, by the tags that users write.
+
+    The first one verifies the list of the digests, which all others depend on.
+    """
+    yield signer.verify_file(folder / SUMS, folder / SIGNATURE)
     for image in images:
         yield signer.verify(image.name)
         yield signer.verify_attestation(image.name, PROVENANCE)
         for digest in image.bills:
             yield signer.verify_attestation(f"{image.repository}@{digest}", BILL)
-    yield signer.verify_file(folder / SUMS, folder / SIGNATURE)

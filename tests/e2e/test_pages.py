@@ -62,9 +62,8 @@ def test_cache_of_the_trial(shell: PageShell) -> None:
     delete, get = page_commands("try.md", "The operator restores what it owns.").splitlines()
     shell.run(delete)
     eventually(lambda: "cache" in shell.run(f"{get} || true"), description="the Service is restored")
-    denied = shell.run(
-        f"({page_commands('try.md', 'It rejects what memcached cannot run with.').rstrip()}) 2>&1 || true"
-    )
+    patch = page_commands("try.md", "The operator rejects settings").rstrip()
+    denied = shell.run(f"({patch}) 2>&1 || true")
     assert "spec.cache.memory" in denied
 
 

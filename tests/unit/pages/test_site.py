@@ -84,7 +84,7 @@ QUESTIONS = {
     "Password": "auth.md",
     "NetworkPolicy": "placing.md#clients-networkpolicy",
     "PHP": "../examples/php-sessions/README.md",
-    "Resource sizing": "sizing.md#the-rule",
+    "Resource sizing": "sizing.md#choose-the-settings",
     "Several zones": "../examples/multi-zone/README.md",
     "Scaling": "scaling.md",
     "Grafana": "dashboards.md",

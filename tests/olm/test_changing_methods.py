@@ -147,13 +147,13 @@ def test_changing_the_method_does_not_affect_caches(
     approve(shell, SECOND)
     eventually(lambda: installation.phase(SECOND) == "Installing", SECONDS, "the second release is being installed")
     assert defined("added"), "a complete plan must have applied the second release's CustomResourceDefinition"
-    shell.run(page_commands("install-olm.md", "**Going back.**"))
+    shell.run(page_commands("install-olm.md", "### Roll back\n"))
     install_with_olm(shell)
     assert not defined("added"), "a complete plan must have restored the first release's CustomResourceDefinition"
     assert installation.releases() == [csv_name(FIRST)]
     eventually(lambda: installed.admission_error() == "", SECONDS, "admission responds")
 
-    shell.run(page_commands("install-olm.md", "**Removing.**\n"))
+    shell.run(page_commands("install-olm.md", "### Remove\n"))
     eventually(
         lambda: shell.run(page_commands("install.md", "## Changing from one way to another\n")) == "",
         SECONDS,

@@ -107,7 +107,7 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
     installation.succeeded(VERSION)
     assert_works(other_namespace, "by-olm")
 
-    shell.follow(page_commands("install-olm.md", "**Removing.**\n"))
+    shell.follow(page_commands("install-olm.md", "### Remove\n"))
     eventually(
         lambda: shell.follow(page_commands("install.md", "## Changing from one way to another\n")) == "",
         SECONDS,

@@ -34,48 +34,51 @@ def order(version: str) -> tuple[int, ...]:
 RESIZE: Final = Difference(
     "1.33",
     "Containers of running pods can be resized in place (`pods/resize`).",
-    "Before, the operator replaces pods instead. It also reports nodes whose kubelet is older ([warm.md](warm.md)).",
+    "On earlier versions, the operator replaces pods instead. It reports nodes whose kubelet is too old for a "
+    "[resize](warm.md#how-pods-are-updated).",
 )
 RATCHETING: Final = Difference(
     "1.33",
     "Ratcheting of the rules of CRDs cannot be turned off.",
-    "Before, the feature gate `CRDValidationRatcheting` (on by default) must stay on. Without it, the API server "
-    "rejects the CRDs.",
+    "On earlier versions, do not turn off the feature gate `CRDValidationRatcheting`, which is on by default. Without "
+    "it, the API server rejects the CRDs.",
 )
 USER_NAMESPACES: Final = Difference(
     "1.33",
     "Pod templates have `hostUsers`, `supplementalGroupsPolicy` and `procMount: Unmasked`.",
-    "The admission policies deny these fields to the controller. Before, the API server removes or rejects them.",
+    "The admission policies do not let the controller set these fields. On earlier versions, the API server removes or "
+    "rejects them.",
 )
 LOWER_MEMORY: Final = Difference(
     "1.34",
     "A resize can lower a memory limit.",
-    "With 1.33, the operator replaces pods to lower the limit.",
+    "On 1.33, the operator replaces pods to lower the limit.",
 )
 CLAIMS: Final = Difference(
     "1.34",
     "Pod templates have `resourceClaims`.",
-    "As with `hostUsers`.",
+    "The same as for `hostUsers`.",
 )
 VALUES: Final = Difference(
     "1.35",
-    "A denial by a rule of a CRD contains the value.",
-    "Before, it names only the field and the remedy. Denials by the webhook always contain the value.",
+    "If a rule of a CRD rejects an object, the error contains the value.",
+    "On earlier versions, the error contains only the field and the remedy. Errors of the webhook always contain the "
+    "value.",
 )
 FILE_KEYS: Final = Difference(
     "1.35",
     "Variables of containers can come from a file (`fileKeyRef`).",
-    "As with `hostUsers`.",
+    "The same as for `hostUsers`.",
 )
 STRICT_RANGES: Final = Difference(
     "1.36",
     "A new NetworkPolicy must not have a `cidr` with leading zeros or bits behind its prefix, such as `192.0.2.1/24`.",
-    "`Degraded` with the reason `ApplyFailed` reports it.",
+    "If a cache contains one, `Degraded` is `True` with the reason `ApplyFailed`.",
 )
 UNAVAILABLE_SLOTS: Final = Difference(
     "1.37",
     "StatefulSets have `updateStrategy.rollingUpdate.maxUnavailable`, unless a feature gate is disabled.",
-    "The operator updates slots itself and does not set it. Before, most versions remove the field by default.",
+    "None. The operator updates slots itself and does not set this field. Most earlier versions remove it by default.",
 )
 DIFFERENCES: Final = (
     RESIZE,

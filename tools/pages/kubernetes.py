@@ -4,7 +4,7 @@ from cluster.versions import KUBERNETES, SUPPORTED
 from pages.blocks import table
 from support.kubernetes import DIFFERENCES
 
-HEAD = ("From", "Kubernetes", "The operator")
+HEAD = ("Since", "Kubernetes", "Effect on the operator")
 
 
 def blocks() -> dict[str, str]:
@@ -16,7 +16,7 @@ def blocks() -> dict[str, str]:
 def _tested() -> str:
     oldest, *_, newest = others = [version[1:] for version in reversed(SUPPORTED) if version != KUBERNETES]
     return (
-        f"The tests with pods run with Kubernetes {KUBERNETES[1:]}. Those of the CRDs, the admission rules and the "
-        f"controller run with {oldest} and {newest} before every change, and nightly "
-        f"with {', '.join(others[1:-1])} as well."
+        f"The tests with pods run on Kubernetes {KUBERNETES[1:]}. The tests of the CustomResourceDefinitions, the admission "
+        f"rules and the controller run on {oldest} and {newest} before every change. Every night, they also run on "
+        f"{', '.join(others[1:-2])} and {others[-2]}."
     )

@@ -45,8 +45,8 @@ class Setting:
 
 SECTION_TEXTS: Final = {
     "image": "The image of the controller and the webhook.",
-    "agentImage": "The image of the agents in the pods of caches, for objects that need an agent and name no image.",
-    "memcachedImage": "The image of memcached for objects that name none.",
+    "agentImage": "The image of the agents in the pods of caches, for objects without `spec.agent.image`.",
+    "memcachedImage": "The image of memcached, for objects without `spec.image`.",
     "controller": "The controller, which reconciles the objects.",
     "webhook": "The admission webhook, which sets defaults and rejects invalid objects.",
     "certificates": "The serving certificate of the webhook.",
@@ -71,7 +71,7 @@ def settings(sources: Sources, images: tuple[str, str], version: str) -> list[Se
         *_image("agentImage", images[1], version),
         *_image("memcachedImage", related_variables(manager)["RELATED_IMAGE_MEMCACHED"]),
         Setting("imagePullSecrets", [], "Secrets of the release's namespace for pulling the operator's image, as "
-                "`- name: registry`. Caches have their own, in `spec.imagePullSecrets`.",
+                "`- name: registry`. Caches use their own Secrets, in `spec.imagePullSecrets`.",
                 many(kubernetes(LocalObjectReference))),
         *_scope(),
         *_components(deployments),
@@ -84,7 +84,7 @@ def _image(section: str, image: str, version: str = "") -> Iterator[Setting]:
     name, digest = image.partition("@")[0], image.partition("@")[2]
     place = repository(name)
     tag = name.removeprefix(place).removeprefix(":")
-    text = "Tag; if empty, the version of the operator." if version else "Tag."
+    text = "Tag. If empty, the version of the operator." if version else "Tag."
     yield Setting(f"{section}.repository", place, "Registry and repository.", REPOSITORY)
     yield Setting(
         f"{section}.tag", "" if tag == version else tag, text, IMAGE_TAG | ({} if version else {"minLength": 1})
@@ -106,8 +106,8 @@ def _scope() -> Iterator[Setting]:
     yield Setting(
         "watchNamespaces",
         [],
-        "The namespaces in which the operator reconciles objects; all if empty. With a list, the controller has "
-        "permissions on objects in these namespaces only, by a RoleBinding in each. They must exist.",
+        "The namespaces in which the operator reconciles objects. If empty, all namespaces. With a list, the controller "
+        "has permissions on objects in these namespaces only, by a RoleBinding in each. The namespaces must exist.",
         NAMESPACES,
     )
     yield Setting("clusterDomain", CLUSTER_DOMAIN, "DNS domain of the cluster.", DOMAIN)
@@ -126,10 +126,10 @@ def _components(deployments: dict[str, Object]) -> Iterator[Setting]:
             f"{section}.resources", resources, "Requests and limits of the container.", kubernetes(ResourceRequirements)
         )
         yield Setting(
-            f"{section}.extraArgs", [], f"Further options of the process, such as `{options[section]}`.", STRINGS
+            f"{section}.extraArgs", [], f"Additional options of the process, such as `{options[section]}`.", STRINGS
         )
-        yield Setting(f"{section}.podLabels", {}, "Further labels of the pods.", LABELS)
-        yield Setting(f"{section}.podAnnotations", {}, "Further annotations of the pods.", LABELS)
+        yield Setting(f"{section}.podLabels", {}, "Additional labels of the pods.", LABELS)
+        yield Setting(f"{section}.podAnnotations", {}, "Additional annotations of the pods.", LABELS)
         yield Setting(f"{section}.priorityClassName", "", "PriorityClass of the pods.", STRING)
         yield Setting(f"{section}.nodeSelector", {}, "Labels of the nodes for the pods.", LABELS)
         yield Setting(f"{section}.tolerations", [], "Taints that the pods tolerate.", many(kubernetes(Toleration)))
@@ -141,66 +141,69 @@ def _add_ons(sources: Sources) -> Iterator[Setting]:
     yield Setting(
         "certificates.source",
         "operator",
-        "`operator`: the controller issues and renews the certificate. `cert-manager`: cert-manager does, which must "
-        "be installed already; the controller then has no permission on Secrets and webhook configurations.",
+        "`operator`: the controller issues and renews the certificate. `cert-manager`: cert-manager issues and renews "
+        "it, and must already be installed. The controller then has no permission on Secrets and webhook configurations.",
         choice("operator", "cert-manager"),
     )
     yield Setting(
         "crds.enabled",
         True,
-        "Whether the chart installs and upgrades the CustomResourceDefinitions. Helm never deletes them, because all "
-        "caches would be deleted with them.",
+        "Install and upgrade the CustomResourceDefinitions. Helm never deletes them, because all caches would be "
+        "deleted with them.",
         BOOLEAN,
     )
     yield Setting(
         "admissionPolicies.enabled",
         True,
-        "Whether policies limit what the controller's account may write.",
+        "Create policies that limit what the controller's account may write.",
         BOOLEAN,
     )
     yield Setting(
-        "podDisruptionBudgets.enabled", True, "Whether drains of nodes evict only one pod of each at a time.", BOOLEAN
+        "podDisruptionBudgets.enabled",
+        True,
+        "Create PodDisruptionBudgets, so that a node drain evicts one controller pod and one webhook pod at a time.",
+        BOOLEAN,
     )
     yield Setting(
         "networkPolicy.enabled",
         False,
-        "Whether the operator's pods accept only admission requests and scrapes of metrics.",
+        "Create NetworkPolicies, so that the operator's pods accept only admission requests and metrics scrapes.",
         BOOLEAN,
     )
     yield Setting(
         "networkPolicy.admissionFrom",
         [],
-        "Clients of the admission port; all if empty. If an API server is not among them, requests to create or "
-        "change objects are rejected.",
+        "The clients that may connect to the webhook's port. If empty, all clients. If a list lacks an API server, "
+        "requests to create or change objects are rejected.",
         many(kubernetes(NetworkPolicyPeer)),
     )
     yield Setting(
         "networkPolicy.metricsFrom",
         clients,
-        "Clients of the metrics port.",
+        "The clients that may connect to the metrics port.",
         many(kubernetes(NetworkPolicyPeer)) | {"minItems": 1},
     )
     yield Setting(
         "monitoring.enabled",
         False,
-        "Whether a ServiceMonitor selects the metrics of both processes, and a PrometheusRule has alerts about them. "
-        "They require the Prometheus operator.",
+        "Create a ServiceMonitor for the metrics of the controller and the webhook, and a PrometheusRule with alerts "
+        "about them. Both require the Prometheus operator.",
         BOOLEAN,
     )
-    yield Setting("monitoring.interval", "", "Time between scrapes, such as `30s`; Prometheus' own if empty.", STRING)
-    yield Setting("monitoring.labels", {}, "Further labels of both objects, for the selectors of a Prometheus.", LABELS)
+    yield Setting("monitoring.interval", "", "Time between scrapes, such as `30s`. If empty, Prometheus' own.", STRING)
+    yield Setting("monitoring.labels", {}, "Additional labels of both objects, for the selectors of a Prometheus.", LABELS)
     yield Setting(
         "monitoring.dashboards",
         False,
-        'Whether ConfigMaps with the label `grafana_dashboard: "1"` contain the dashboards, for the sidecar of '
+        'Create ConfigMaps that contain the dashboards and have the label `grafana_dashboard: "1"`, for the sidecar of '
         "Grafana's chart.",
         BOOLEAN,
     )
 
 
 def _common() -> Iterator[Setting]:
-    yield Setting("commonLabels", {}, "Further labels of all objects of the chart, without pods and caches.", LABELS)
-    yield Setting("commonAnnotations", {}, "Further annotations of the same objects.", LABELS)
+    yield Setting("commonLabels", {}, "Additional labels of all objects of the chart, except pods and caches.", LABELS)
+    yield Setting("commonAnnotations", {}, "Additional annotations of the same objects.", LABELS)
 
 
 def nested(found: Sequence[Setting]) -> dict[str, Any]:

@@ -106,8 +106,9 @@ def _scope() -> Iterator[Setting]:
     yield Setting(
         "watchNamespaces",
         [],
-        "The namespaces in which the operator reconciles objects. If empty, all namespaces. With a list, the controller "
-        "has permissions on objects in these namespaces only, by a RoleBinding in each. The namespaces must exist.",
+        "The namespaces in which the operator reconciles objects. If empty, all namespaces. With a list, the "
+        "controller has permissions on objects in these namespaces only, by a RoleBinding in each. The namespaces "
+        "must exist.",
         NAMESPACES,
     )
     yield Setting("clusterDomain", CLUSTER_DOMAIN, "DNS domain of the cluster.", DOMAIN)
@@ -142,7 +143,8 @@ def _add_ons(sources: Sources) -> Iterator[Setting]:
         "certificates.source",
         "operator",
         "`operator`: the controller issues and renews the certificate. `cert-manager`: cert-manager issues and renews "
-        "it, and must already be installed. The controller then has no permission on Secrets and webhook configurations.",
+        "it, and must already be installed. The controller then has no permission on Secrets and webhook "
+        "configurations.",
         choice("operator", "cert-manager"),
     )
     yield Setting(
@@ -191,7 +193,9 @@ def _add_ons(sources: Sources) -> Iterator[Setting]:
         BOOLEAN,
     )
     yield Setting("monitoring.interval", "", "Time between scrapes, such as `30s`. If empty, Prometheus' own.", STRING)
-    yield Setting("monitoring.labels", {}, "Additional labels of both objects, for the selectors of a Prometheus.", LABELS)
+    yield Setting(
+        "monitoring.labels", {}, "Additional labels of both objects, for the selectors of a Prometheus.", LABELS
+    )
     yield Setting(
         "monitoring.dashboards",
         False,

@@ -16,7 +16,7 @@ def blocks() -> dict[str, str]:
 def _tested() -> str:
     oldest, *_, newest = others = [version[1:] for version in reversed(SUPPORTED) if version != KUBERNETES]
     return (
-        f"The tests with pods run on Kubernetes {KUBERNETES[1:]}. The tests of the CustomResourceDefinitions, the admission "
-        f"rules and the controller run on {oldest} and {newest} before every change. Every night, they also run on "
-        f"{', '.join(others[1:-2])} and {others[-2]}."
+        f"The tests with pods run on Kubernetes {KUBERNETES[1:]}. The tests of the CustomResourceDefinitions, the "
+        f"admission rules and the controller run on {oldest} and {newest} before every change. Every night, they also "
+        f"run on {', '.join(others[1:-2])} and {others[-2]}."
     )

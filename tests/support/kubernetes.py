@@ -72,7 +72,8 @@ FILE_KEYS: Final = Difference(
 )
 STRICT_RANGES: Final = Difference(
     "1.36",
-    "A new NetworkPolicy must not have a `cidr` with leading zeros or bits behind its prefix, such as `192.0.2.1/24`.",
+    "A new NetworkPolicy must not have a `cidr` with leading zeros or with bits set beyond the prefix, such as "
+    "`192.0.2.1/24`.",
     "If a cache contains one, `Degraded` is `True` with the reason `ApplyFailed`.",
 )
 UNAVAILABLE_SLOTS: Final = Difference(

@@ -29,7 +29,7 @@ def backoff(failures: int, random_fraction: float, max_delay: float = MAX_DELAY)
     return delay * (1 - JITTER + 2 * JITTER * random_fraction)
 
 
-class _FairQueue(Generic[K]):
+class FairQueue(Generic[K]):
     """A queue per flow, served round-robin: a flow with many keys does not delay the other flows."""
 
     def __init__(self, flow: Callable[[K], Hashable]) -> None:
@@ -41,14 +41,25 @@ class _FairQueue(Generic[K]):
         return self._count
 
     def append(self, key: K) -> None:
+        """Add a key to the end of its flow."""
         self._flows.setdefault(self._flow(key), deque()).append(key)
         self._count += 1
 
     def popleft(self) -> K:
+        """Remove and return the oldest key of the next flow. Raises KeyError if the queue is empty."""
         flow, keys = self._flows.popitem(last=False)
         key = keys.popleft()
         if keys:
             self._flows[flow] = keys
+        self._count -= 1
+        return key
+
+    def pop_longest(self) -> K:
+        """Remove and return the newest key of the flow with the most keys. Raises ValueError if the queue is empty."""
+        flow = max(self._flows, key=lambda flow: len(self._flows[flow]))
+        key = self._flows[flow].pop()
+        if not self._flows[flow]:
+            del self._flows[flow]
         self._count -= 1
         return key
 
@@ -65,7 +76,7 @@ class Queue(Generic[K]):
 
     def __init__(self, name: str, flow: Callable[[K], Hashable] = _one_flow, max_delay: float = MAX_DELAY) -> None:
         self._max_delay = max_delay
-        self._ready = _FairQueue(flow)
+        self._ready = FairQueue(flow)
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}

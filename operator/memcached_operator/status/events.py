@@ -9,6 +9,7 @@ from typing import Any
 
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
+from memcached_operator.runtime.queue import FairQueue
 from memcached_operator.status.conditions import timestamp, truncate
 from memcached_operator.status.reports import Report
 
@@ -19,19 +20,21 @@ MAX_MESSAGE_LENGTH = 1024
 """Characters. The API server rejects an Event with a longer message (validation of core/v1 Event)."""
 
 MAX_QUEUED_EVENTS = 2000
-"""Maximum Events in the queue; further Events are dropped. A thousand new objects have two each."""
+"""Maximum Events in the queue. A thousand new objects have two each. Upon one more, the newest of the namespace with
+the most Events is dropped, so that the objects of one namespace cannot displace the Events of others."""
 
 MAX_QUEUED_OF_OBJECT = 4
 """Maximum Events of one object in the queue, so that one whose spec changes all the time does not fill it."""
 
 
 class Recorder:
-    """Posts Events in the background. An Event that cannot be posted is logged and dropped."""
+    """Posts Events in the background, those of all namespaces in turn: an Event never delays a reconciliation."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
-        self._queue: asyncio.Queue[tuple[Key, dict[str, Any]]] = asyncio.Queue(MAX_QUEUED_EVENTS)
+        self._queue: FairQueue[tuple[Key, Object]] = FairQueue(lambda queued: queued[0].namespace)
         self._queued: Counter[str] = Counter()  # Events in the queue by the object's uid
+        self._wake = asyncio.Event()
 
     def record(self, cr: Object, reports: Iterable[Report]) -> None:
         """Enqueue one Event per report."""
@@ -39,22 +42,25 @@ class Recorder:
         for report in reports:
             event = event_of(cr, report, datetime.now(UTC))
             key = Key(EVENTS, cr["metadata"]["namespace"], event["metadata"]["name"])
-            if self._queue.full() or self._queued[uid] >= MAX_QUEUED_OF_OBJECT:
-                log.info(
-                    "%s is dropped: %d Events are queued, %d of them of this object",
-                    key,
-                    self._queue.qsize(),
-                    self._queued[uid],
-                )
+            if self._queued[uid] >= MAX_QUEUED_OF_OBJECT:
+                log.info("%s is dropped: %d Events of this object are queued", key, self._queued[uid])
                 continue
-            self._queue.put_nowait((key, event))
+            self._queue.append((key, event))
             self._queued[uid] += 1
+            if len(self._queue) > MAX_QUEUED_EVENTS:
+                dropped, event = self._queue.pop_longest()
+                self._forget(event)
+                log.info("%s is dropped: %d Events are queued", dropped, len(self._queue))
+        self._wake.set()
 
     async def run(self) -> None:
         """Post queued Events one after the other, until cancelled."""
         while True:
-            key, event = await self._queue.get()
-            self._forget(event["involvedObject"]["uid"])
+            while not len(self._queue):
+                self._wake.clear()
+                await self._wake.wait()
+            key, event = self._queue.popleft()
+            self._forget(event)
             try:
                 await self._client.create(key, event)
             except ApiError as error:
@@ -62,7 +68,9 @@ class Recorder:
                     logging.DEBUG if error.namespace_terminating else logging.INFO, "cannot post %s: %s", key, error
                 )
 
-    def _forget(self, uid: str) -> None:
+    def _forget(self, event: Object) -> None:
+        """Count that an Event is not queued any more."""
+        uid = event["involvedObject"]["uid"]
         self._queued[uid] -= 1
         if not self._queued[uid]:
             del self._queued[uid]

@@ -391,15 +391,16 @@ def test_each_change_is_one_event() -> None:
     ]
 
 
-def test_events_of_one_object_do_not_fill_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_of_one_object_or_namespace_do_not_fill_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.status.events.MAX_QUEUED_EVENTS", 6)
     api = Api()
     recorder = Recorder(api.client)
     reports = [Report("Created", "Created")] * 10
-    noisy, other, late = (builders.memcached(name, uid=name) for name in "abc")
+    noisy, neighbor, other = (builders.memcached(name, uid=name) for name in "abc")
+    other["metadata"]["namespace"] = "other"
 
     async def scenario() -> None:
-        for cr in (noisy, other, late):
+        for cr in (noisy, neighbor, other):
             recorder.record(cr, reports)
         task = asyncio.create_task(recorder.run())
         await until(lambda: len(api.objects) == 6)
@@ -409,4 +410,4 @@ def test_events_of_one_object_do_not_fill_the_queue(monkeypatch: pytest.MonkeyPa
 
     asyncio.run(scenario())
     names = [event["involvedObject"]["name"] for event in api.objects.values()]
-    assert "".join(names) == "aaaabbaaaa"
+    assert "".join(names) == "acacacaaaa"

@@ -199,6 +199,8 @@ class Reconciler:
                 await ensure_exists(self._client, self._cache, key, cr)
         result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
         self._recorder.record(cr, result.reports)
+        if result.rollouts:
+            self._status.begin_rollout(key)
         if plan.update is not None and plan.update.step is not None:
             await self._pod_steps.make(plan.update.step, result)
         return result

@@ -65,6 +65,9 @@ def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     return any(old.get(name) != value for name, value in new.items()) or bool(old.keys() - new.keys())
 
 
+_COMPLETE = (c.FALSE, c.ROLLOUT_COMPLETE)
+"""Status and reason of Progressing when no rollout is in progress."""
+
 DEBOUNCE_PERIOD = 0.5
 """Seconds to debounce a changed condition, until pending events of other watches have arrived."""
 
@@ -98,7 +101,7 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
 def _only_starts_rollout(old: Mapping[str, Any], changed: Sequence[Condition]) -> bool:
     """True if the only change is that Progressing turns from RolloutComplete to RollingOut."""
     after = [(condition["type"], *_state(condition)) for condition in changed]
-    return _progress(old) == (c.FALSE, c.ROLLOUT_COMPLETE) and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
+    return is_rolled_out(old) and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
 
 
 def _progress(status: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -135,10 +138,11 @@ def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Conditio
     ]
 
 
-def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
+def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any], *, rollout: bool) -> list[Condition]:
     """The transitions that emit an Event. A first status emits an Event only for Degraded=True.
 
-    Of Progressing, only the end of a rollout emits an Event, unless it is that of another condition as well.
+    `rollout`: a new pod template was applied since Progressing was last RolloutComplete. The end of such a rollout
+    emits an Event, unless another condition does. Progressing emits no other: it also follows the readiness of pods.
     """
     before = {condition["type"]: condition for condition in nested_list(old, "conditions")}
     reported = [
@@ -147,7 +151,12 @@ def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
         if condition["type"] in before or (condition["type"], condition["status"]) == (c.DEGRADED, c.TRUE)
     ]
     others = [condition for condition in reported if condition["type"] != c.PROGRESSING]
-    return others or [condition for condition in reported if _state(condition) == (c.FALSE, c.ROLLOUT_COMPLETE)]
+    return others or [condition for condition in reported if rollout and _state(condition) == _COMPLETE]
+
+
+def is_rolled_out(status: Mapping[str, Any]) -> bool:
+    """Whether Progressing is RolloutComplete."""
+    return _progress(status) == _COMPLETE
 
 
 def _state(condition: Mapping[str, Any]) -> tuple[Any, Any]:

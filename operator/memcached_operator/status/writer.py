@@ -18,8 +18,8 @@ STATUS_PERIOD = 1.0
 
 
 class StatusWriter:
-    """Writes statuses. Its state per object: the times of the last write and of the first unwritten change, and a
-    status that the API server did not store as it was sent.
+    """Writes statuses. Its state per object: the times of the last write and of the first unwritten change, a status
+    that the API server did not store as it was sent, and whether a rollout is in progress.
     """
 
     def __init__(self, client: ApiClient, cache: Cache, recorder: Recorder) -> None:
@@ -29,7 +29,12 @@ class StatusWriter:
         self._patched_at: dict[Key, float] = {}
         self._changed_at: dict[Key, float] = {}
         self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._rollouts: set[Key] = set()
         self._clock: Callable[[], float] = time.monotonic
+
+    def begin_rollout(self, key: Key) -> None:
+        """Record that a new pod template was applied: an Event reports when all pods have it."""
+        self._rollouts.add(key)
 
     async def write(self, kind: Controller, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
         """Write the status if it differs and its debounce period is over. Returns the delay for a requeue, or None.
@@ -43,6 +48,7 @@ class StatusWriter:
         new["conditions"] = conditions.with_transition_times(nested_list(old, "conditions"), new["conditions"], now)
         if not conditions.differs(old, new) or self._pruned.get(key) == (new, old):
             self._changed_at.pop(key, None)
+            self._end_rollout(key, new)
             return desired.requeue_after
         delay = self._delay(key, conditions.debounce_period(old, new))
         if delay > 0:
@@ -54,7 +60,9 @@ class StatusWriter:
             self.forget(key)
             return None
         self._changed_at.pop(key, None)
-        self._recorder.record(cr, map(reports.of_condition, conditions.reported_transitions(old, new)))
+        transitions = conditions.reported_transitions(old, new, rollout=key in self._rollouts)
+        self._recorder.record(cr, map(reports.of_condition, transitions))
+        self._end_rollout(key, new)
         self._pruned.pop(key, None)
         if _is_outdated(cr, new, changes, reply):
             return 0.0
@@ -71,6 +79,11 @@ class StatusWriter:
         """Remove the state of a deleted object."""
         for state in (self._patched_at, self._changed_at, self._pruned):
             state.pop(key, None)
+        self._rollouts.discard(key)
+
+    def _end_rollout(self, key: Key, status: Mapping[str, Any]) -> None:
+        if conditions.is_rolled_out(status):
+            self._rollouts.discard(key)
 
     async def _patch(self, key: Key, cr: Object, changes: Mapping[str, Any]) -> Object | None:
         # The uid is a precondition: the status is never written to a later object of the same name.

@@ -221,7 +221,12 @@ REPORTED: dict[str, tuple[Any, Any, Any]] = {
 
 @pytest.mark.parametrize(("old", "new", "expected"), REPORTED.values(), ids=REPORTED.keys())
 def test_reported_transitions(old: Any, new: Any, expected: list[Any]) -> None:
-    assert reported_transitions(old, new) == expected
+    assert reported_transitions(old, new, rollout=True) == expected
+
+
+def test_pod_that_is_ready_again_is_not_the_end_of_a_rollout() -> None:
+    old, new = status_of(UP, ROLLING_OUT, HEALTHY), status_of(UP, COMPLETE, HEALTHY)
+    assert reported_transitions(old, new, rollout=False) == []
 
 
 def test_transitions_are_conditions_with_a_changed_status_or_reason() -> None:

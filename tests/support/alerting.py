@@ -124,6 +124,16 @@ def _reconciles(failed: int) -> Series:
     }
 
 
+def _retries(objects: int) -> Series:
+    """Objects that fail every 4 minutes, while nothing else is reconciled."""
+    values = " ".join(f"{objects * count}+0x3" for count in range(30))
+    controller = f'controller="memcached",{MANAGER}'
+    return {
+        f"controller_runtime_reconcile_errors_total{{{controller}}}": values,
+        f'controller_runtime_reconcile_total{{result="error",{controller}}}': values,
+    }
+
+
 def _of_another_operator(series: Series) -> Series:
     return {name.replace("c:8383", "other:1"): values for name, values in series.items()}
 
@@ -385,7 +395,7 @@ SILENT: Final[Mapping[str, Case]] = {
     "a change that takes 10 minutes": Case({f"memcached_agent_memory_target_reached{{{POD}}}": "0+0x10 1+0x50"}, 20),
     "80 % of the connections": Case(_connections(800), 30),
     "refused connections in the past": Case({f"memcached_connections_rejected_total{{{POD}}}": "0+9x10 99+0x60"}, 40),
-    "no memory in the past": Case({f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "0+9x10 99+0x60"}, 50),
+    "no memory for one item": Case({f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "0+0x20 1+0x60"}, 26),
     "a container reports slab classes that do not exist": Case(
         {f'memcached_slab_items_outofmemory_total{{slab="{each}",{POD}}}': "0+1x60" for each in ("100", "a")}, 30
     ),
@@ -400,6 +410,7 @@ SILENT: Final[Mapping[str, Case]] = {
         30,
     ),
     "some reconciliations fail": Case(_reconciles(3), 40),
+    "two objects fail, at the longest delay between retries": Case(_retries(2), 100),
     "reconciliations of another operator fail": Case(_of_another_operator(_reconciles(30)), 40),
     "a container of a cache reports failed reconciliations": Case(_of_a_cache(_reconciles(30)), 40),
     "a container of a cache reports a queue": Case(_of_a_cache(_queue("5+1x60")), 40),

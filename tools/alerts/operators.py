@@ -23,6 +23,10 @@ EXPIRY: Final = f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{OURS
 WEBHOOK: Final = f"and on (job, instance) {EXPIRY}"
 WEEK: Final = 7 * 86400
 """Seconds before its end in which the webhook's certificate is reported. One of 90 days is renewed 30 days before."""
+ERRORS_PER_SECOND: Final = 0.01
+"""Failed reconciliations per second below which nothing is reported. While nothing else changes, all reconciliations
+are retries. One object that cannot be applied, for example because of a quota, is retried 2.5 times in 10 minutes."""
+_ERRORS: Final = f"sum by (controller) (rate(controller_runtime_reconcile_errors_total{{{OURS}}}[10m]) {MANAGER})"
 _DENIED: Final = f"memcached_webhooks_denials_total{{{OURS}}}"
 _DENIALS: Final = f"sum by (webhook) (rate({_DENIED}[15m]))"
 _DEPTH: Final = f"workqueue_depth{{{OURS}}}[10m]"
@@ -40,8 +44,8 @@ ALERTS: Final = (
         "MemcachedOperatorReconcileErrors",
         Severity.WARNING,
         "15m",
-        f"sum by (controller) (rate(controller_runtime_reconcile_errors_total{{{OURS}}}[10m]) {MANAGER})"
-        f" / sum by (controller) (rate(controller_runtime_reconcile_total{{{OURS}}}[10m]) {MANAGER}) > 0.1",
+        f"{_ERRORS} / sum by (controller) (rate(controller_runtime_reconcile_total{{{OURS}}}[10m]) {MANAGER}) > 0.1"
+        f" and {_ERRORS} > {ERRORS_PER_SECOND}",
         "Reconciliations fail",
         "{{ $value | humanizePercentage }} of the reconciliations of {{ $labels.controller }} fail.",
     ),
@@ -75,7 +79,7 @@ ALERTS: Final = (
         Severity.INFO,
         "1d",
         f"max({IMAGES}) > 0 or max(memcached_operator_outdated_agents{{{OURS}}}) > 0",
-        "Caches run images of an earlier release",
+        "Caches do not run the images of this release",
         "{{ $value }} Memcacheds do not run the default images of the operator's release.",
     ),
 )

@@ -138,7 +138,7 @@ ALERTS: Final = (
         Severity.WARNING,
         "5m",
         f"sum by ({', '.join(CACHE)}, slab)"
-        f' (increase(memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}[10m])) > 0',
+        f' (increase(memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}[5m])) > 0',
         "A cache has no memory for items of a size",
         f"{_NAME} fails to store items of slab class {{{{ $labels.slab }}}}.",
     ),

@@ -34,7 +34,7 @@ NAMES = ("sessions.shop.svc.cluster.local", "sessions-0.sessions.shop.svc.cluste
 def shop(plane: ControlPlane) -> Iterator[ControlPlane]:
     """A control plane with the objects of the page, whose certificates are issued."""
     plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
-    for number in (1, 0):
+    for number in (0, 1):
         kubectl("apply", "-f", "-", stdin=located("tls.md", "# TLS\n", number, ("yaml",)).text)
     for each in (AUTHORITY, CERTIFICATE):
         revision(plane, each)

@@ -9,19 +9,19 @@ from pages.blocks import table
 
 HEAD: Final = ("Change", "What happens to each pod", "Items", "Clients")
 DONE: Final[dict[Effect, tuple[str, str, str]]] = {
-    Effect.NOTHING: ("nothing", "none lost", "no error"),
-    Effect.IN_PLACE: ("in place; memcached keeps running", "none lost", "no error"),
-    Effect.RESIZE: ("[resized](#more-memory) in place; memcached keeps running", "none lost", "no error"),
+    Effect.NOTHING: ("nothing", "kept", "no errors"),
+    Effect.IN_PLACE: ("in place. memcached keeps running", "kept", "no errors"),
+    Effect.RESIZE: ("[resized](#more-memory) in place. memcached keeps running", "kept", "no errors"),
     Effect.RESTART: (
-        "[memcached restarts](#warm-restarts) in its container; what needs more memory also [resizes](#more-memory) it "
-        "first",
-        "none lost, except with an older release of memcached",
-        "errors of one slot for about 3 s and the pull of the image",
+        "[memcached restarts](#warm-restarts) in its container. If it needs more memory, the container is first "
+        "[resized](#more-memory)",
+        "kept, except with an older release of memcached",
+        "errors from one slot at a time, for about 3 s and the time to pull the image",
     ),
     Effect.REPLACE: (
-        "replaced, as by each change above that lacks what it needs",
-        "those of each slot, in turn",
-        "errors of one slot until its new pod runs",
+        "replaced. This also applies to any change above whose condition in the first column is not met",
+        "lost, one slot after the other",
+        "errors from one slot at a time, until its new pod runs",
     ),
 }
 """What each effect means, in the words of the page."""
@@ -29,14 +29,14 @@ BEFORE: Final = (
     (
         "certificates and passwords in their Secrets",
         "memcached [reloads them](tls.md#what-happens-when-a-secret-changes)",
-        "none lost",
-        "no error",
+        "kept",
+        "no errors",
     ),
 )
 AFTER: Final = (
-    ("`size`, up", "new slots", "those of the keys that move", "no error"),
-    ("`size`, down", "the highest slots are deleted", "theirs", "errors of these slots"),
-    ("an upgrade of the operator", "nothing", "none lost", "no error"),
+    ("`size`, up", "new slots are added", "misses for the keys that move", "no errors"),
+    ("`size`, down", "the highest slots are deleted", "lost in the deleted slots", "errors from the deleted slots"),
+    ("an upgrade of the operator", "nothing", "kept", "no errors"),
 )
 """What is no change of a field, or more than its effect."""
 LEFT_OUT: Final = ("spec.size", "spec.identity")

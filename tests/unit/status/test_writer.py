@@ -187,9 +187,12 @@ def test_events_do_not_reset_the_backoff_of_a_failed_status_write(
     async def scenario(cluster: Cluster) -> None:
         cluster.api.always["status"] = failing
         await until(lambda: times)
-        while len(times) < 3:
+
+        def counted() -> bool:
             cluster.queue.add(KEY)
-            await asyncio.sleep(0.01)
+            return cluster.queue.failures(KEY) == 3
+
+        await until(counted)
         cluster.api.always.clear()
         await until(lambda: cluster.api.statuses)
         await until(lambda: cluster.queue.failures(KEY) == 0)

@@ -238,7 +238,7 @@ FIRING: Final[Mapping[str, Case]] = {
             {
                 "MemcachedConnectionsRefused": (
                     _of_pod(POD),
-                    "shop/sessions-0 has reached maxConnections and refuses new connections.",
+                    "shop/sessions-0 has reached maxConnections and rejects new connections.",
                 ),
             },
         )

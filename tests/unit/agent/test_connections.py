@@ -2,7 +2,8 @@
 
 import pytest
 
-from memcached_agent.metrics.connections import families
+from kubectl_memcached.model import rows
+from memcached_agent.metrics.connections import RESERVED, families
 from memcached_agent.metrics.exposition import render
 
 from .samples import reference
@@ -21,3 +22,8 @@ def test_usable_connections(limit: str, reserved: str | None, expected: list[str
     )
     lines = render(families(changed)).decode().splitlines()
     assert [line.split()[1] for line in lines if not line.startswith("#")] == expected
+
+
+def test_plugin_counts_as_the_agent_does() -> None:
+    """The plugin needs no agent, and imports none of its modules."""
+    assert rows.RESERVED == RESERVED

@@ -130,8 +130,8 @@ ALERTS: Final = (
         "5m",
         f"{_increase('memcached_connections_listener_disabled_total')} > 0"
         f" or {_increase('memcached_connections_rejected_total')} > 0",
-        "A server refuses connections",
-        f"{_POD} has reached maxConnections and refuses new connections.",
+        "A server rejects connections",
+        f"{_POD} has reached maxConnections and rejects new connections.",
     ),
     Alert(
         "MemcachedOutOfMemory",

@@ -347,7 +347,7 @@ FIRING: Final[Mapping[str, Case]] = {
         },
     ),
     "the webhook cannot read its certificate": Case(
-        {f"certwatcher_read_certificate_errors_total{{{WEBHOOK}}}": "0+1x60"},
+        {f"memcached_webhooks_certificate_last_read_successful{{{WEBHOOK}}}": "0+0x60"},
         30,
         {
             "MemcachedOperatorWebhookCertificate": (

@@ -1,8 +1,8 @@
 """The alerts of the operator itself.
 
-Other operators have metrics with the same names, those of controller-runtime. Processes of this one also have a metric
-of its own: MANAGER and WEBHOOK. Containers of caches can have any image and report any series, but PodMonitors give all
-of them the label `cache`: the expressions use only series without it.
+Other operators have metrics with the same names, those of controller-runtime. The controller also has a metric of its
+own: MANAGER. Containers of caches can have any image and report any series, but PodMonitors give all of them the label
+`cache`: the expressions use only series without it.
 """
 
 from typing import Final
@@ -20,7 +20,6 @@ OURS: Final = 'cache=""'
 IMAGES: Final = f"memcached_operator_outdated_images{{{OURS}}}"
 MANAGER: Final = f"and on (job, instance) {IMAGES}"
 EXPIRY: Final = f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{OURS}}}"
-WEBHOOK: Final = f"and on (job, instance) {EXPIRY}"
 WEEK: Final = 7 * 86400
 """Seconds before its end in which the webhook's certificate is reported. One of 90 days is renewed 30 days before."""
 ERRORS_PER_SECOND: Final = 0.01
@@ -61,8 +60,7 @@ ALERTS: Final = (
         "MemcachedOperatorWebhookCertificate",
         Severity.WARNING,
         "10m",
-        f"min({EXPIRY}) - time() < {WEEK}"
-        f" or sum(increase(certwatcher_read_certificate_errors_total{{{OURS}}}[15m]) {WEBHOOK}) > 0",
+        f"min({EXPIRY}) - time() < {WEEK} or min(memcached_webhooks_certificate_last_read_successful{{{OURS}}}) == 0",
         "The certificate of the webhook is not renewed, or cannot be read",
         "When it expires, Memcacheds and AppServices cannot be created or changed.",
     ),

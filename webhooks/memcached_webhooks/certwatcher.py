@@ -56,10 +56,12 @@ class CertWatcher:
             if not isinstance(error, ssl.SSLError):
                 self._last_fingerprint = _MISSING  # retry, because the same files may be readable the next time
             self._metrics.certificate_errors.inc()
+            self._metrics.certificate_readable.set(0)
             consequence = "the previous pair stays in use" if self.ready else "waiting for a valid pair"
             log.error("certificate %s and its key cannot be used: %s; %s", self._files[0], error, consequence)
             return
         self._metrics.certificate_expiry.set(expires_at)
+        self._metrics.certificate_readable.set(1)
         log.info("certificate %s loaded", self._files[0])
 
     async def watch(self) -> None:

@@ -71,6 +71,11 @@ class Metrics:
             "Certificate reads that failed; the pair in use is kept.",
             registry=self.registry,
         )
+        self.certificate_readable: Final = Gauge(
+            "memcached_webhooks_certificate_last_read_successful",
+            "Whether the current files could be loaded: 1 or 0.",
+            registry=self.registry,
+        )
         self.certificate_expiry: Final = Gauge(
             "memcached_webhooks_certificate_expiry_timestamp_seconds",
             "Expiry of the serving certificate in Unix time; 0 before the first certificate is loaded.",

@@ -103,9 +103,11 @@ def test_invalid_pair_is_counted_once_and_the_old_one_kept(tmp_path: Path):
         pairs.refresh()
     assert served(pairs) == "one"
     assert count(metrics, "certwatcher_read_certificate_errors_total") == 3
+    assert count(metrics, "memcached_webhooks_certificate_last_read_successful") == 0
     write(tmp_path, *other)
     pairs.refresh()
     assert served(pairs) == "two"
+    assert count(metrics, "memcached_webhooks_certificate_last_read_successful") == 1
 
 
 @pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])

@@ -192,7 +192,7 @@ def test_images_that_are_in_use(shell: PageShell) -> None:
 def test_dashboards_are_installed(shell: PageShell) -> None:
     (shell.folder / "config").symlink_to(ROOT / "config")
     try:
-        shell.run(page_commands("dashboards.md", "**With the sidecar of Grafana's Helm chart**"))
+        shell.run(page_commands("dashboards.md", "### Apply the manifests\n"))
         found = kube.items("configmaps", "memcached-operator-system", "grafana_dashboard=1")
         assert len(found) == 3
     finally:

@@ -21,10 +21,10 @@ def changes(changelog: str, version: str) -> list[dict[str, str]]:
 def _changes(section: str) -> Iterator[dict[str, str]]:
     parts = re.split(r"^### (.+)\n", section, flags=re.MULTILINE)[1:]
     for heading, text in zip(parts[::2], parts[1::2], strict=True):
-        for item in re.findall(r"^- (.*?)(?=^- |\Z)", text, re.MULTILINE | re.DOTALL):
+        for item in re.findall(r"^- (.*?)(?=^- |^#|\Z)", text, re.MULTILINE | re.DOTALL):
             yield {"kind": KINDS[heading.strip()], "description": _plain(item)}
 
 
 def _plain(item: str) -> str:
-    """The item in one line, with the text of links instead of links: paths lead nowhere on other sites."""
-    return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(item.split()))
+    """The item in one line, without bold type, and with the text of links: paths lead nowhere on other sites."""
+    return re.sub(r"\[([^]]*)\]\([^)]*\)|\*\*", lambda match: match[1] or "", " ".join(item.split()))

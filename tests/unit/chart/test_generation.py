@@ -107,8 +107,13 @@ CHANGELOG = """\
 
 ### Added
 
-- A `field`, see [the page](docs/a.md), in
+#### Caches
+
+- **Fields:** a `field`, see [the page](docs/a.md), in
   two lines.
+
+#### Pages
+
 - Another.
 
 ### Security
@@ -121,7 +126,7 @@ CHANGELOG = """\
 
 def test_changes_of_a_version_are_plain_text() -> None:
     assert changes(CHANGELOG, "1.2.0") == [
-        {"kind": "added", "description": "A `field`, see the page, in two lines."},
+        {"kind": "added", "description": "Fields: a `field`, see the page, in two lines."},
         {"kind": "added", "description": "Another."},
         {"kind": "security", "description": "A fix."},
     ]

@@ -1,0 +1,80 @@
+"""What a window needs of memcached's statistics: counters at its start and its end, and the sizes of chunks."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from memcached_agent.memcached.stats import Statistics, Stats, number
+
+OVERHEAD: Final = 64
+"""Bytes of an item besides its value, about: the header, a short key and the line end."""
+FREED: Final = ("evictions", "reclaimed", "crawler_reclaimed", "get_expired", "delete_hits")
+"""Counters of items that left memcached."""
+
+
+class Counters(NamedTuple):
+    """Counters of memcached since its start, and a few of its present values.
+
+    `inserted`: items stored under keys that memcached did not have, up to a constant. `lost`: lines for watchers that
+    memcached dropped. `memory`: the limit in bytes. `age`: seconds since the last use of the items that are evicted
+    next, of the slab class with the oldest. `cold_share`: of the memory of all items, from 0 to 1.
+    """
+
+    gets: int
+    hits: int
+    misses: int
+    inserted: int
+    evictions: int
+    cold_hits: int
+    lost: int
+    memory: int
+    age: int
+    cold_share: float
+
+
+class Chunks(NamedTuple):
+    """The bytes of chunks by slab class. `usable`: the share of the memory of pages that chunks have, from 0 to 1."""
+
+    sizes: Mapping[int, int]
+    usable: float
+
+    def needed(self, slab: int, size: int) -> int:
+        """The bytes that an item with a value of this size needs. A large one has several chunks."""
+        return max(self.sizes.get(slab, 0), size + OVERHEAD if size > self.sizes.get(slab, 0) else 0)
+
+
+def counters(statistics: Statistics) -> Counters:
+    """The counters in these statistics."""
+    general = statistics.general
+    used = _bytes(statistics, statistics.slabs, "used_chunks")
+    cold = _bytes(statistics, statistics.items, "number_cold")
+    ages = [_integer(stats, "age") for stats in statistics.items.values()]
+    return Counters(
+        gets=_integer(general, "cmd_get"),
+        hits=_integer(general, "get_hits"),
+        misses=_integer(general, "get_misses"),
+        inserted=_integer(general, "curr_items") + sum(_integer(general, name) for name in FREED),
+        evictions=_integer(general, "evictions"),
+        cold_hits=sum(_integer(stats, "hits_to_cold") for stats in statistics.items.values()),
+        lost=_integer(general, "log_worker_dropped") + _integer(general, "log_watcher_skipped"),
+        memory=_integer(general, "limit_maxbytes"),
+        age=max(ages, default=0),
+        cold_share=min(1.0, cold / used) if used else 0.0,
+    )
+
+
+def chunks(statistics: Statistics) -> Chunks:
+    """The chunks in these statistics."""
+    sizes = {slab: _integer(stats, "chunk_size") for slab, stats in statistics.slabs.items()}
+    usable = sum(sizes[slab] * _integer(stats, "total_chunks") for slab, stats in statistics.slabs.items())
+    pages = _integer(statistics.totals, "total_malloced")
+    return Chunks(sizes, min(1.0, usable / pages) if usable and pages else 1.0)
+
+
+def _bytes(statistics: Statistics, classes: Mapping[int, Stats], name: str) -> int:
+    """The bytes of this number of chunks in each slab class."""
+    sizes = chunks(statistics).sizes
+    return sum(sizes.get(slab, 0) * _integer(stats, name) for slab, stats in classes.items())
+
+
+def _integer(stats: Stats, name: str) -> int:
+    return int(number(stats.get(name)) or 0)

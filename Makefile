@@ -24,7 +24,7 @@ WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
 # a suite. They leave out suites without a matching test, the coverage check and the fault tests, and no failed test runs
 # again. If no suite has a matching test, the target fails.
-# The targets test-faults, test-corners, test-soak and bench pass them to their own program.
+# The targets test-faults, test-corners, test-soak, bench and bench-insight pass them to their own program.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
@@ -137,7 +137,7 @@ workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench
+.PHONY: test-servers test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -186,6 +186,8 @@ coverage: venv ## Measure the branches that the unit and integration tests execu
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
+bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (10 minutes).
+	@PYTHONPATH=tests:tools $(PYTHON) -m insight $(ARGS)
 
 ##@ Build and deployment
 .PHONY: docker-build docker-push install uninstall deploy undeploy build-installer

@@ -1,0 +1,1 @@
+"""Compares predicted hit ratios with those of memcacheds that really have more memory."""

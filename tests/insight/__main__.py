@@ -1,0 +1,80 @@
+"""Compare predicted hit ratios with those of memcacheds that are really larger, and publish the results.
+
+All workloads run at the same time. `make generate` then writes the tables of docs/insight.md.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import UTC, datetime
+from multiprocessing import get_context
+
+import msgspec
+
+from corners import machine, programs
+from faults.sources import digest
+from insight import report
+from insight.campaign import Outcome, Plan, run
+from insight.report import Published
+from insight.workloads import WORKLOADS, Workload
+from integration.control_plane import ROOT
+
+PUBLISHED = ROOT / "docs/insight-results.json"
+FIRST_PORT = 17_000
+"""The first port of the first workload; the others follow. They are below those of other tests."""
+PORTS = 16
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the selected workloads, by default all. Returns 1 if a prediction misses its goal."""
+    options = build_parser().parse_args(arguments)
+    selected = [each for each in WORKLOADS if options.only in (None, each.name)]
+    plan = Plan(rate=options.rate).scaled(options.scale)
+    programs.ensure(options.memcached)
+    outcomes = measured(selected, options.memcached, plan)
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    found = Published(digest(), date, options.memcached, plan.measure, plan.rate, outcomes)
+    print("\n\n".join(f"{name}\n{text}" for name, text in report.blocks(found).items()))
+    failures = report.failures(outcomes)
+    print(*failures, sep="\n", file=sys.stderr)
+    if not options.dry_run and len(selected) == len(WORKLOADS):
+        PUBLISHED.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+        print(f"\nwrote {PUBLISHED.relative_to(ROOT)}; run `make generate`", file=sys.stderr)
+    return 1 if failures else 0
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command-line parser."""
+    parser = argparse.ArgumentParser("python -m insight", description=__doc__)
+    names = [each.name for each in WORKLOADS]
+    parser.add_argument("--only", choices=names, metavar="NAME", help=f"run only one workload: {', '.join(names)}")
+    parser.add_argument("--memcached", choices=programs.VERSIONS, default=programs.VERSIONS[-1], help="its version")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies the numbers of gets (default: 1)")
+    parser.add_argument(
+        "--rate", type=float, default=3000.0, metavar="N", help="gets per second of each workload (default: 3000)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="publish nothing")
+    return parser
+
+
+def measured(selected: Sequence[Workload], version: str, plan: Plan) -> list[Outcome]:
+    """The outcome of each workload. Each has a process of its own, in one network namespace."""
+    machine.require()
+    machine.enter_network()
+    with ProcessPoolExecutor(len(selected), mp_context=get_context("fork")) as pool:
+        pending = [
+            pool.submit(run_by_name, each.name, version, FIRST_PORT + PORTS * number, plan)
+            for number, each in enumerate(selected)
+        ]
+        return [each.result() for each in pending]
+
+
+def run_by_name(name: str, version: str, base_port: int, plan: Plan) -> Outcome:
+    """Run the workload with this name, in a process of its own."""
+    (workload,) = (each for each in WORKLOADS if each.name == name)
+    return run(workload, version, base_port, plan)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""A client that sends the same requests to several memcacheds, as fast as they reply."""
+
+import socket
+import time
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+from insight.workloads import Workload
+
+BATCH: Final = 100
+"""Gets that are sent together. Values that are missing are stored before the next ones."""
+HIT: Final = ord("H")
+REPLY: Final = 4
+"""Bytes of a reply without flags: `HD` for a hit, `EN` for a miss, `MN` after all values are stored."""
+
+
+class Target:
+    """A connection to one memcached. `hits` and `gets`: of its requests since the last `reset`."""
+
+    def __init__(self, port: int) -> None:
+        self.hits = self.gets = 0
+        self._socket = socket.create_connection(("127.0.0.1", port), 60)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray(REPLY * (BATCH + 1))
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def reset(self) -> None:
+        """Count from zero."""
+        self.hits = self.gets = 0
+
+    def send(self, data: bytes) -> None:
+        """Send requests."""
+        self._socket.sendall(data)
+
+    def missing(self, count: int) -> list[int]:
+        """The positions of the misses among `count` gets that were sent last."""
+        found = self._receive(count)
+        hits = found[::REPLY]
+        misses = [position for position, first in enumerate(hits) if first != HIT]
+        if bytes(found).count(b"\r\n") != count or bytes(hits).count(b"E") != len(misses):
+            raise OSError(f"unexpected reply {bytes(found)!r}")
+        self.gets += count
+        self.hits += count - len(misses)
+        return misses
+
+    def done(self) -> None:
+        """Wait until all values are stored. Raises OSError if one was not."""
+        reply = bytes(self._receive(1))
+        if reply != b"MN\r\n":
+            raise OSError(f"a value was not stored: {reply!r}")
+
+    def _receive(self, count: int) -> memoryview:
+        view = memoryview(self._buffer)[: REPLY * count]
+        received = 0
+        while received < len(view):
+            more = self._socket.recv_into(view[received:])
+            if not more:
+                raise OSError("memcached closed the connection")
+            received += more
+        return view
+
+
+class Load:
+    """Sends the keys of a workload."""
+
+    def __init__(self, workload: Workload, keys: Sequence[int], targets: Sequence[Target]) -> None:
+        self._keys = keys
+        self._targets = targets
+        known = set(keys)
+        self._gets = {key: b"mg k%d\r\n" % key for key in known}
+        self._sets = {key: _set(key, workload) for key in known}
+
+    def run(self, first: int, last: int, rate: float = inf) -> None:
+        """Look up the keys with these numbers, and store those that are missing. `rate`: gets per second, at most."""
+        began = time.monotonic()
+        for start in range(first, last, BATCH):
+            batch = self._keys[start : min(start + BATCH, last)]
+            gets = b"".join([self._gets[key] for key in batch])
+            for target in self._targets:
+                target.send(gets)
+            for target in self._targets:
+                missed = dict.fromkeys([batch[position] for position in target.missing(len(batch))])
+                target.send(b"".join([*(self._sets[key] for key in missed), b"mn\r\n"]))
+            for target in self._targets:
+                target.done()
+            time.sleep(max(0.0, began + (start + BATCH - first) / rate - time.monotonic()))
+
+
+def _set(key: int, workload: Workload) -> bytes:
+    ttl, size = workload.ttl(key), workload.size(key)
+    return b"ms k%d %d q%s\r\n%b\r\n" % (key, size, b" T%d" % ttl if ttl else b"", b"x" * size)

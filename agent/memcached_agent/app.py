@@ -20,6 +20,7 @@ from memcached_agent.web.health import Check, healthz, readyz, serving
 from memcached_agent.web.server import Protocols, Server, listen
 
 if TYPE_CHECKING:
+    from memcached_agent.insight.insight import Insight
     from memcached_agent.watcher import PodWatcher
 
 log = logging.getLogger(__name__)
@@ -36,7 +37,7 @@ async def run(options: AgentOptions) -> None:
     pod, latency = _pod(options, client), Latency(client)
     checks: dict[str, Check] = {"memcached": SingleFlight(client.problem)}
     checks |= {watcher.name: watcher.problem for watcher in reloads.watchers} | dict(pod.checks if pod else {})
-    parts = tuple(part for part in (reloads, latency, pod) if part)
+    parts = tuple(part for part in (reloads, latency, pod, _insight(options, reloads)) if part)
     scrape = Exporter(client, *(part.metrics for part in parts)).metrics
     routes = {"/metrics": SingleFlight(scrape), "/healthz": lambda: healthz(checks)}
     server = Server(routes)
@@ -65,6 +66,15 @@ def _pod(options: AgentOptions, client: MemcachedClient) -> "PodWatcher | None":
     from memcached_agent.watcher import PodWatcher  # which others need not load
 
     return PodWatcher(client, options.pod)
+
+
+def _insight(options: AgentOptions, reloads: Reloads) -> "Insight | None":
+    """The predictions of hit ratios. None unless they are enabled."""
+    if not options.insight:
+        return None
+    from memcached_agent.insight.insight import Insight  # which others need not load
+
+    return Insight(reloads.client, options.memcached, reloads.users)
 
 
 async def _all(*works: Coroutine[Any, Any, None]) -> None:

@@ -68,6 +68,8 @@ class AgentOptions:
     tls: TlsOptions | None = None
     users_file: str | None = None
     pod: Pod | None = None
+    insight: bool = False
+    """Whether a second connection watches evictions, to predict hit ratios."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,7 +100,9 @@ def parse_options(arguments: Sequence[str]) -> AgentOptions:
         None if values.tls_directory is None else TlsOptions(values.tls_directory, values.tls_port, values.metrics_tls)
     )
     addresses = (values.memcached, values.metrics_bind_address, values.probes_bind_address)
-    return AgentOptions(*addresses, values.log_level, values.log_format, tls, values.users_file, pod)
+    return AgentOptions(
+        *addresses, values.log_level, values.log_format, tls, values.users_file, pod, insight=values.insight
+    )
 
 
 def _parser() -> Parser:
@@ -135,6 +139,12 @@ def _parser() -> Parser:
     )
     parser.add_argument(
         "--log-format", choices=FORMATS, default="text", help="format of log lines (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--insight",
+        action="store_true",
+        help="predict the hit ratio with more or less memory: a second connection to memcached watches which items it "
+        "evicts and stores (default: one connection)",
     )
     _add_reloads(parser)
     _add_pod(parser)

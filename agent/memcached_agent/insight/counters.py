@@ -15,8 +15,8 @@ class Counters(NamedTuple):
     """Counters of memcached since its start, and a few of its present values.
 
     `inserted`: items stored under keys that memcached did not have, up to a constant. `lost`: lines for watchers that
-    memcached dropped. `memory`: the limit in bytes. `age`: seconds since the last use of the items that are evicted
-    next, of the slab class with the oldest. `cold_share`: of the memory of all items, from 0 to 1.
+    memcached dropped. `memory`: the limit in bytes. `age`: seconds since the last use of the item that is evicted
+    next, in the slab class with the most memory. `cold_share`: of the memory of all items, from 0 to 1.
     """
 
     gets: int
@@ -47,7 +47,6 @@ def counters(statistics: Statistics) -> Counters:
     general = statistics.general
     used = _bytes(statistics, statistics.slabs, "used_chunks")
     cold = _bytes(statistics, statistics.items, "number_cold")
-    ages = [_integer(stats, "age") for stats in statistics.items.values()]
     return Counters(
         gets=_integer(general, "cmd_get"),
         hits=_integer(general, "get_hits"),
@@ -57,7 +56,7 @@ def counters(statistics: Statistics) -> Counters:
         cold_hits=sum(_integer(stats, "hits_to_cold") for stats in statistics.items.values()),
         lost=_integer(general, "log_worker_dropped") + _integer(general, "log_watcher_skipped"),
         memory=_integer(general, "limit_maxbytes"),
-        age=max(ages, default=0),
+        age=_age(statistics),
         cold_share=min(1.0, cold / used) if used else 0.0,
     )
 
@@ -68,6 +67,13 @@ def chunks(statistics: Statistics) -> Chunks:
     usable = sum(sizes[slab] * _integer(stats, "total_chunks") for slab, stats in statistics.slabs.items())
     pages = _integer(statistics.totals, "total_malloced")
     return Chunks(sizes, min(1.0, usable / pages) if usable and pages else 1.0)
+
+
+def _age(statistics: Statistics) -> int:
+    """Of the slab class with the most memory; 0 without items."""
+    pages = {slab: _integer(stats, "total_pages") for slab, stats in statistics.slabs.items()}
+    largest = max(statistics.items, key=lambda slab: pages.get(slab, 0), default=0)
+    return _integer(statistics.items.get(largest, {}), "age")
 
 
 def _bytes(statistics: Statistics, classes: Mapping[int, Stats], name: str) -> int:

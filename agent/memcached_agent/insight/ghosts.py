@@ -1,7 +1,8 @@
 """The ghost list: keys that were evicted and not stored since, the latest first, with the memory that they would need.
 
 The distance of a ghost is the memory of the ghosts in front of it: memcached would still have the item if it had so
-much more memory, and evicted the least recently used items.
+much more memory, and evicted the least recently used items. A ghost that has expired still counts: memcached, too,
+keeps most expired items until it evicts them. Without them, predictions for items with TTLs were 1 point too high.
 """
 
 from typing import Final, NamedTuple
@@ -63,11 +64,6 @@ class Ghosts:
         """Keep only keys whose remainder is below the threshold."""
         self._ghosts = {key: ghost for key, ghost in self._ghosts.items() if key % modulus < threshold}
         self._renumber()
-
-    def expire(self, now: int) -> None:
-        """Remove the ghosts that have expired: memcached would have freed their memory."""
-        for key in [key for key, ghost in self._ghosts.items() if ghost.expires <= now]:
-            self.remove(key)
 
     def _renumber(self) -> None:
         """Give the ghosts the first places, in their order."""

@@ -23,8 +23,6 @@ MAX_RATE: Final = 50_000
 MIN_STORES: Final = 500
 """Sampled items that were stored after the bins of a point were ready. With fewer, a share of a half has a standard
 deviation of more than 2.2 points."""
-EXPIRE: Final = 10
-"""Seconds of memcached's clock between two removals of expired ghosts. memcached's own crawler is not faster."""
 
 
 class Result(NamedTuple):
@@ -44,23 +42,25 @@ class Result(NamedTuple):
 class Window:
     """Collects lines. `begin`: the counters at its start; `threshold`: which keys are sampled, as `parse` takes it.
 
+    `lines`, `evictions`: how many there were.
+
     The threshold is halved whenever the ghost list is full: the list of a smaller sample reaches as far back.
     """
 
     def __init__(self, begin: Counters, chunks: Chunks, threshold: int = ALL, capacity: int = MAX_GHOSTS) -> None:
         self.threshold = threshold
-        self.lines = 0
+        self.lines = self.evictions = 0
         self.begin: Final = begin
         self._chunks = chunks
         self._ghosts = Ghosts(capacity)
         self._histogram = Histogram(begin.memory * chunks.usable, curve.bins(curve.FACTORS[-1]))
         self._stores = self._lost = 0
-        self._expired_at = 0
 
     def feed(self, lines: Sequence[bytes]) -> None:
         """Add complete lines. Raises ValueError, as `parse`."""
         batch = parse(lines, self.threshold)
         self.lines += len(lines)
+        self.evictions += batch.evictions
         self._stores += batch.stores
         self._lost += batch.lost
         for event in batch.events:
@@ -100,9 +100,6 @@ class Window:
         return self._histogram.stores(curve.bins(factor)) * self.threshold >= MIN_STORES * ALL
 
     def _add(self, event: Event) -> None:
-        if event.at >= self._expired_at + EXPIRE:
-            self._expired_at = event.at
-            self._ghosts.expire(event.at)
         if event.evicted:
             self._evict(event)
         else:

@@ -14,7 +14,7 @@ from typing import Final
 from memcached_agent.addresses import Address
 from memcached_agent.memcached.connection import ERRORS, MAX_QUOTED, MemcachedConnection
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
-from memcached_agent.memcached.login import User, log_in
+from memcached_agent.memcached.login import User, log_in_as_any
 from memcached_agent.memcached.stats import END, Statistics, Stats, parse_stats, statistics
 
 log = logging.getLogger(__name__)
@@ -136,7 +136,8 @@ class MemcachedClient:
         connection = MemcachedConnection(self._address, self._failed)
         try:
             await connection.open()
-            await self._log_in(connection)
+            if self._users is not None:
+                await log_in_as_any(connection, self._users())
             await _version(connection)
         except MemcachedError:
             return  # `_failed` has recorded it
@@ -154,15 +155,6 @@ class MemcachedClient:
                     await connection.closed.wait()
                     return
             await self.problem()
-
-    async def _log_in(self, connection: MemcachedConnection) -> None:
-        """Log in if memcached requires it. Raises MemcachedError."""
-        if self._users is None:
-            return
-        for user in self._users():
-            if await log_in(connection, user):
-                return
-        raise connection.fail("rejected", "refuses the login: it has none of the users in the file")
 
     def _failed(self, failure: MemcachedError) -> None:
         """Record a failure. The log has one line for each new problem, not for each attempt."""

@@ -36,6 +36,7 @@ class MemcachedConnection(asyncio.Protocol):
         self._refusal: bytes | tuple[bytes, ...] = ()
         self._reply: asyncio.Future[bytes] | None = None
         self._transport: asyncio.Transport | None = None
+        self._sink: Callable[[bytes], None] | None = None
 
     async def open(self) -> None:
         """Connect. Raises MemcachedError."""
@@ -76,6 +77,23 @@ class MemcachedConnection(asyncio.Protocol):
         finally:
             self._reply = None
 
+    def stream(self, data: bytes, sink: Callable[[bytes], None]) -> None:
+        """Send the bytes of a command whose reply does not end: `sink` gets its parts. Raises MemcachedError.
+
+        No command can follow.
+        """
+        if self.failure or self._transport is None:
+            raise self.failure or self.fail("closed", "is not connected")
+        self._sink = sink
+        self._transport.write(data)
+
+    def pause(self, seconds: float) -> None:
+        """Receive nothing for a while: many small parts cost more than a few large ones."""
+        transport = self._transport
+        if transport is not None and transport.is_reading():
+            transport.pause_reading()
+            asyncio.get_running_loop().call_later(seconds, _resume, transport)
+
     def fail(self, reason: Reason, text: str) -> MemcachedError:
         """Close the connection; returns why it is closed, which may be an earlier reason.
 
@@ -99,6 +117,9 @@ class MemcachedConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Collect a reply until it ends. Bytes that arrive before a command make that command fail."""
         if self.failure:
+            return
+        if self._sink:
+            self._sink(data)
             return
         self._received += data
         if len(self._received) > MAX_REPLY:
@@ -130,3 +151,8 @@ class MemcachedConnection(asyncio.Protocol):
             self.fail("rejected", f"replied with the error {quoted}")
         else:
             self.fail("protocol", f"sent unexpected bytes: {quoted}")
+
+
+def _resume(transport: asyncio.Transport) -> None:
+    if not transport.is_closing():
+        transport.resume_reading()

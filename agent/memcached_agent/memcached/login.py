@@ -1,5 +1,6 @@
 """Log in to a memcached that requires it, with the text protocol: a `set` whose value is the user and the password."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from memcached_agent.memcached.connection import MemcachedConnection
@@ -35,3 +36,11 @@ async def log_in(connection: MemcachedConnection, user: User) -> bool:
     if reply == REFUSED:
         return False
     raise connection.fail("protocol", "sent an invalid reply to a login")
+
+
+async def log_in_as_any(connection: MemcachedConnection, users: Iterable[User]) -> None:
+    """Log in with the first of the users whom memcached accepts. Raises MemcachedError if it accepts none."""
+    for user in users:
+        if await log_in(connection, user):
+            return
+    raise connection.fail("rejected", "refuses the login: it has none of the users in the file")

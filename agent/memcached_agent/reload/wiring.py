@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.metrics import reloads
@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 
 class Reloads:
-    """The client of memcached, and the watchers of the files in `options`. `certificates`: None without TLS."""
+    """The client of memcached, and the watchers of the files in `options`.
+
+    `certificates`: None without TLS. `users`: with which to log in; None without a login.
+    """
 
     def __init__(self, options: AgentOptions) -> None:
         accounts = _accounts(options)
-        self.client = MemcachedClient(options.memcached, accounts and accounts.candidates)
+        self.users: Final = accounts and accounts.candidates
+        self.client: Final = MemcachedClient(options.memcached, self.users)
         self.certificates = _certificates(options, self.client)
         sources = [source for source in (self.certificates, accounts) if source]
         self.watchers = [FileWatcher[Any, Any](source) for source in sources]

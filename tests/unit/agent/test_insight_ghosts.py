@@ -9,9 +9,7 @@ from memcached_agent.insight.histogram import STEPS, TURNOVER, Histogram
 
 CAPACITY = 16
 STEPS_OF_A_LIST = st.lists(
-    st.tuples(
-        st.sampled_from(["push", "push", "push", "remove", "thin", "expire"]), st.integers(0, 40), st.integers(1, 99)
-    ),
+    st.tuples(st.sampled_from(["push", "push", "push", "remove", "thin"]), st.integers(0, 40), st.integers(1, 99)),
     max_size=200,
 )
 
@@ -50,9 +48,6 @@ def test_list_is_that_of_a_plain_list(steps: list[tuple[str, int, int]]) -> None
         elif step == "remove":
             found = ghosts.remove(key)
             assert (found and found[1]) == plain.remove(key)
-        elif step == "expire":
-            ghosts.expire(size)
-            plain.items = {each: kept for each, kept in plain.items.items() if kept[1] > size}
         assert (len(ghosts), ghosts.size) == (len(plain.items), sum(size for size, _ in plain.items.values()))
 
 

@@ -1,0 +1,62 @@
+"""The tables of docs/insight.md."""
+
+import msgspec
+import pytest
+
+from insight import report
+from insight.__main__ import PUBLISHED
+from insight.campaign import Outcome
+from insight.report import GOAL, Published
+from insight.workloads import WORKLOADS
+
+MEASURED = {"1": 0.5, "1.25": 0.6, "1.5": 0.7, "2": 0.8, "0.5": 0.3, "0.625": 0.4}
+GOOD = Outcome(
+    workload="Zipf",
+    memory=16,
+    quality="good",
+    lines=1000,
+    sample=0.25,
+    seconds=60.0,
+    measured=MEASURED,
+    predicted={"1.25": 0.59, "1.5": 0.7, "2": 0.81, "0.55": 0.45},
+    cliffs=[],
+)
+WRONG = GOOD.predicted | {"1.5": 0.7 + GOAL + 0.001}
+FAILURES: dict[str, tuple[Outcome, list[str]]] = {
+    "within the goal": (GOOD, []),
+    "an error": (msgspec.structs.replace(GOOD, predicted=WRONG), ["Zipf: +2.1 points with 1.5 times the memory"]),
+    "an error at a cliff": (msgspec.structs.replace(GOOD, predicted=WRONG, cliffs=["1.5"]), []),
+    "an error at another size": (
+        msgspec.structs.replace(GOOD, predicted=WRONG, cliffs=["2"]),
+        ["Zipf: +2.1 points with 1.5 times the memory"],
+    ),
+    "no prediction": (
+        msgspec.structs.replace(GOOD, predicted={"1.25": 0.6, "2": 0.8}),
+        ["Zipf: no prediction for 1.5 times the memory"],
+    ),
+    "a poor window": (msgspec.structs.replace(GOOD, quality="lost"), ["Zipf: the window is lost"]),
+}
+
+
+@pytest.mark.parametrize(("outcome", "expected"), FAILURES.values(), ids=FAILURES.keys())
+def test_failures(outcome: Outcome, expected: list[str]) -> None:
+    assert report.failures([outcome]) == expected
+
+
+def test_tables() -> None:
+    found = report.blocks(Published("a", "2026-11-26", "1.6.38", 1, 1.0, [GOOD]))
+    assert "| Zipf | 50.0 % | 59.0 % (-1.0) | 70.0 % (+0.0) | 81.0 % (+1.0) | 1,000 | 1/4 |" in found["errors"]
+    assert "| Zipf | 0.55 | 45.0 % | 34.0 % |" in found["smaller"]
+
+
+@pytest.mark.parametrize(("size", "ratio"), [(0.5, 0.3), (0.5625, 0.35), (2.0, 0.8), (0.4, None), (3.0, None)])
+def test_measured_ratio_between_two_sizes(size: float, ratio: float | None) -> None:
+    assert report.between(MEASURED, size) == (None if ratio is None else pytest.approx(ratio))
+
+
+def test_published_results_meet_the_goals() -> None:
+    """Of all workloads. The cliff of the loop is reported."""
+    found = msgspec.json.decode(PUBLISHED.read_bytes(), type=Published)
+    assert [each.workload for each in found.outcomes] == [each.name for each in WORKLOADS]
+    assert report.failures(found.outcomes) == []
+    assert ["1.5" in each.cliffs for each in found.outcomes] == [each.name == "loop" for each in WORKLOADS]

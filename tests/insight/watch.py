@@ -39,6 +39,7 @@ class Watch:
         time.sleep(LAST_LINES)
         self._socket.shutdown(socket.SHUT_RDWR)
         self._reader.join()
+        self._socket.close()
         if self._error:
             raise self._error
         end = end._replace(lost=counters(self._statistics()).lost)

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from unit.agent.samples import value
 MEMORY = ("-m", "8")
 SIZE, FITTING = 4000, 1700
 """Bytes of a value, and about how many of them fit."""
+BATCH = 200
+"""Items of which memcached buffers all lines."""
 LIMIT = 24
 """A small connection limit."""
 SECONDS = 120.0
@@ -54,10 +56,15 @@ def stat(server: Server, name: str) -> int:
 
 def until_watched(server: Server, number: int = 1) -> None:
     """Wait until memcached has so many watchers."""
+    wait_until(lambda: stat(server, "log_watchers") == number)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition is true."""
     deadline = time.monotonic() + SECONDS
-    while stat(server, "log_watchers") != number:
-        assert time.monotonic() < deadline, f"memcached does not have {number} watchers"
-        time.sleep(0.05)
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def until_unavailable(agent: Agent) -> None:
@@ -69,8 +76,12 @@ def test_ghosts_have_the_keys_of_both_kinds_of_lines(full: Server) -> None:
     """A loop over twice the items that fit has no hits, and would have only hits with more than twice the memory."""
     watch = Watch(full.port)
     client = full.connect()
-    for _ in range(5):
-        client.send_quiet([b"".join(b"mg %%k/%d\xff q\r\n%b" % (key, request(key)) for key in range(2 * FITTING))])
+    keys = [*range(2 * FITTING)] * 5
+    for first in range(0, len(keys), BATCH):
+        batch = keys[first : first + BATCH]
+        gets_and_sets = b"".join(b"mg %%k/%d\xff q\r\n%b" % (key, request(key)) for key in batch)
+        assert client.request(gets_and_sets + b"mn\r\n", b"MN\r\n") == b"MN\r\n"
+        wait_until(lambda first=first: watch.window.lines >= first)  # memcached would drop the lines of a burst
     client.close()
     result = watch.result()
     assert (result.quality, result.hit_ratio) == ("good", 0)
@@ -83,7 +94,6 @@ def test_watcher_is_closed_with_the_agent(full: Server) -> None:
     """A killed agent leaves nothing behind."""
     with running(full.port, "--insight") as agent:
         until_watched(full)
-        assert stat(full, "curr_connections") == 3
         agent.process.kill()
         until_watched(full, 0)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from corners import machine, programs
 from faults.sources import digest
-from insight import report
+from insight import cost, report
 from insight.campaign import Outcome, Plan, run
 from insight.report import Published
 from insight.workloads import WORKLOADS, Workload
@@ -32,9 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     selected = [each for each in WORKLOADS if options.only in (None, each.name)]
     plan = Plan(rate=options.rate).scaled(options.scale)
     programs.ensure(options.memcached)
-    outcomes = measured(selected, options.memcached, plan)
+    machine.require()
+    machine.enter_network()
+    outcomes = published().outcomes if options.only_cost else measured(selected, options.memcached, plan)
+    costs = cost.measured(options.memcached, FIRST_PORT)
     date = f"{datetime.now(UTC):%Y-%m-%d}"
-    found = Published(digest(), date, options.memcached, plan.measure, plan.rate, outcomes)
+    found = Published(digest(), date, options.memcached, plan.measure, plan.rate, outcomes, costs)
     print("\n\n".join(f"{name}\n{text}" for name, text in report.blocks(found).items()))
     failures = report.failures(outcomes)
     print(*failures, sep="\n", file=sys.stderr)
@@ -42,6 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PUBLISHED.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
         print(f"\nwrote {PUBLISHED.relative_to(ROOT)}; run `make generate`", file=sys.stderr)
     return 1 if failures else 0
+
+
+def published() -> Published:
+    """The results of the last complete run."""
+    return msgspec.json.decode(PUBLISHED.read_bytes(), type=Published)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -54,14 +62,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rate", type=float, default=3000.0, metavar="N", help="gets per second of each workload (default: 3000)"
     )
+    parser.add_argument("--only-cost", action="store_true", help="measure the cost; keep the published predictions")
     parser.add_argument("--dry-run", action="store_true", help="publish nothing")
     return parser
 
 
 def measured(selected: Sequence[Workload], version: str, plan: Plan) -> list[Outcome]:
-    """The outcome of each workload. Each has a process of its own, in one network namespace."""
-    machine.require()
-    machine.enter_network()
+    """The outcome of each workload. Each has a process of its own."""
     with ProcessPoolExecutor(len(selected), mp_context=get_context("fork")) as pool:
         pending = [
             pool.submit(run_by_name, each.name, version, FIRST_PORT + PORTS * number, plan)

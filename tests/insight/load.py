@@ -65,9 +65,10 @@ class Target:
 
 
 class Load:
-    """Sends the keys of a workload."""
+    """Sends the keys of a workload. `batch`: how many gets at once, at most BATCH."""
 
-    def __init__(self, workload: Workload, keys: Sequence[int], targets: Sequence[Target]) -> None:
+    def __init__(self, workload: Workload, keys: Sequence[int], targets: Sequence[Target], batch: int = BATCH) -> None:
+        self.batch = batch
         self._keys = keys
         self._targets = targets
         known = set(keys)
@@ -77,17 +78,19 @@ class Load:
     def run(self, first: int, last: int, rate: float = inf) -> None:
         """Look up the keys with these numbers, and store those that are missing. `rate`: gets per second, at most."""
         began = time.monotonic()
-        for start in range(first, last, BATCH):
-            batch = self._keys[start : min(start + BATCH, last)]
+        for start in range(first, last, self.batch):
+            batch = self._keys[start : min(start + self.batch, last)]
             gets = b"".join([self._gets[key] for key in batch])
             for target in self._targets:
                 target.send(gets)
+            storing: list[Target] = []
             for target in self._targets:
-                missed = dict.fromkeys([batch[position] for position in target.missing(len(batch))])
-                target.send(b"".join([*(self._sets[key] for key in missed), b"mn\r\n"]))
-            for target in self._targets:
+                if missed := dict.fromkeys([batch[position] for position in target.missing(len(batch))]):
+                    target.send(b"".join([*(self._sets[key] for key in missed), b"mn\r\n"]))
+                    storing.append(target)
+            for target in storing:
                 target.done()
-            time.sleep(max(0.0, began + (start + BATCH - first) / rate - time.monotonic()))
+            time.sleep(max(0.0, began + (start + self.batch - first) / rate - time.monotonic()))
 
 
 def _set(key: int, workload: Workload) -> bytes:

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import mean
 from typing import Final
 
 import msgspec
 
 from faults.sources import measured
 from insight.campaign import LARGER, Outcome
+from insight.cost import Cost, Interval, interval
 from pages.blocks import table
 
 Row = Sequence[str]
@@ -24,6 +26,7 @@ class Published(msgspec.Struct, frozen=True):
     gets: int
     rate: float
     outcomes: list[Outcome]
+    cost: Cost
 
 
 def blocks(results: Published) -> dict[str, str]:
@@ -32,6 +35,7 @@ def blocks(results: Published) -> dict[str, str]:
         "measured": measured(results.sources, results.date),
         "errors": table(_errors(results.outcomes)),
         "smaller": table(_smaller(results.outcomes)),
+        "cost": table(_cost(results.cost)),
     }
 
 
@@ -85,6 +89,26 @@ def _smaller(outcomes: Sequence[Outcome]) -> list[Row]:
                 real = between(each.measured, float(name))
                 rows.append((each.workload, name, _percent(ratio), "–" if real is None else _percent(real)))
     return rows
+
+
+def _cost(cost: Cost) -> list[Row]:
+    kinds = (cost.without, cost.watched)
+    pairs = zip(*kinds, strict=True)
+    more = interval([100 * (watched.memcached / without.memcached - 1) for without, watched in pairs])
+    memory = [max(each.memory for each in rounds) / 2**20 for rounds in kinds]
+    return [
+        ("", "Without the watcher", "With it"),
+        ("misses", *(_percent(mean(each.misses for each in rounds)) for rounds in kinds)),
+        ("CPU time of memcached per get", *(_micros([each.memcached for each in rounds]) for rounds in kinds)),
+        ("difference, in pairs of rounds", "–", f"{more.mean:+.1f} ± {more.half:.1f} %"),
+        ("CPU time of the agent per get", *(_micros([each.agent for each in rounds]) for rounds in kinds)),
+        ("private memory of the agent, at most", *(f"{each:.1f} MiB" for each in memory)),
+    ]
+
+
+def _micros(values: Sequence[float]) -> str:
+    found: Interval = interval(values)
+    return f"{found.mean:.2f} ± {found.half:.2f} µs"
 
 
 def _error(outcome: Outcome, name: str) -> float | None:

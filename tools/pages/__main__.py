@@ -11,7 +11,7 @@ import insight.report
 from bench.__main__ import PUBLISHED
 from crds.__main__ import ROOT, check_option, write
 from faults.__main__ import all_cases
-from insight.__main__ import PUBLISHED as INSIGHT
+from insight.__main__ import published as published_curves
 from pages import effects, kubernetes, readme, security
 from pages.blocks import filled
 
@@ -20,13 +20,12 @@ def files(root: Path = ROOT) -> dict[Path, str]:
     """The text of each page, by path below the project's root."""
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
     cases, results = all_cases(), faults.report.decoded(faults.report.PUBLISHED.read_text(encoding="utf-8"))
-    curves = msgspec.json.decode(INSIGHT.read_bytes(), type=insight.report.Published)
     blocks = {
         "README.md": readme.blocks(speed, cases, results),
         "docs/security.md": security.blocks(root),
         "docs/reliability.md": faults.report.blocks(cases, results),
         "docs/performance.md": bench.report.blocks(speed),
-        "docs/insight.md": insight.report.blocks(curves),
+        "docs/insight.md": insight.report.blocks(published_curves()),
         "docs/warm.md": effects.blocks(),
         "docs/install.md": kubernetes.blocks(),
     }

@@ -20,7 +20,7 @@ from .processes import finished
 
 OPTIONS = {
     *("--memcached", "--metrics-bind-address", "--probes-bind-address"),
-    *("--tls-directory", "--tls-port", "--metrics-tls", "--users-file"),
+    *("--tls-directory", "--tls-port", "--metrics-tls", "--users-file", "--insight"),
     *("--annotations-file", "--state-directory", "--arguments-file", "--items-file"),
     *("--log-level", "--log-format", "--version", "--help"),
 }

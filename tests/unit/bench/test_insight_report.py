@@ -4,8 +4,9 @@ import msgspec
 import pytest
 
 from insight import report
-from insight.__main__ import PUBLISHED
+from insight.__main__ import published
 from insight.campaign import Outcome
+from insight.cost import ROUNDS, Cost, Round
 from insight.report import GOAL, Published
 from insight.workloads import WORKLOADS
 
@@ -43,8 +44,16 @@ def test_failures(outcome: Outcome, expected: list[str]) -> None:
     assert report.failures([outcome]) == expected
 
 
+def rounds(*times: float) -> list[Round]:
+    """Rounds in which memcached needs these times."""
+    return [Round(time, 0.5, 0.1, 2**20) for time in times]
+
+
 def test_tables() -> None:
-    found = report.blocks(Published("a", "2026-11-26", "1.6.38", 1, 1.0, [GOOD]))
+    without, watched = rounds(*[2.0] * ROUNDS), rounds(*[2.1, 2.3] * (ROUNDS // 2))
+    found = report.blocks(Published("a", "2026-11-26", "1.6.38", 1, 1.0, [GOOD], Cost(without, watched)))
+    assert "| difference, in pairs of rounds | – | +10.0 ± 3.3 % |" in found["cost"]
+    assert "| CPU time of memcached per get | 2.00 ± 0.00 µs | 2.20 ± 0.07 µs |" in found["cost"]
     assert "| Zipf | 50.0 % | 59.0 % (-1.0) | 70.0 % (+0.0) | 81.0 % (+1.0) | 1,000 | 1/4 |" in found["errors"]
     assert "| Zipf | 0.55 | 45.0 % | 34.0 % |" in found["smaller"]
 
@@ -56,7 +65,7 @@ def test_measured_ratio_between_two_sizes(size: float, ratio: float | None) -> N
 
 def test_published_results_meet_the_goals() -> None:
     """Of all workloads. The cliff of the loop is reported."""
-    found = msgspec.json.decode(PUBLISHED.read_bytes(), type=Published)
+    found = published()
     assert [each.workload for each in found.outcomes] == [each.name for each in WORKLOADS]
     assert report.failures(found.outcomes) == []
     assert ["1.5" in each.cliffs for each in found.outcomes] == [each.name == "loop" for each in WORKLOADS]

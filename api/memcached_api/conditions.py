@@ -64,11 +64,11 @@ MEANINGS: Final = {
     PROGRESSING: {
         ROLLING_OUT: Meaning("Pods are being created or replaced.", "Wait."),
         WAITING_FOR_DELETION: Meaning(
-            "A child of a deleted object of the same name is still being deleted.",
-            "Wait. If the child does not disappear, a finalizer blocks it: the message names the child.",
+            "A child of a deleted object with the same name is still being deleted.",
+            "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion.",
         ),
         PAUSED: Meaning(
-            "The rollout is paused: changes that need new pods wait. Everything else is applied.",
+            "The rollout is paused. Changes that require new pods wait, and all other changes are applied.",
             "Set `spec.rollout.paused` of a Memcached to false. For an AppService, run `kubectl rollout resume` for "
             "its Deployment.",
         ),
@@ -77,24 +77,28 @@ MEANINGS: Final = {
     },
     DEGRADED: {
         INVALID_SPEC: Meaning(
-            "No valid children can be built from the spec: it was stored before a rule existed. They stay as they are.",
+            (
+                "The stored spec violates a rule that was added later. The operator cannot build valid children from "
+                "it, and does not change the existing ones."
+            ),
             "Correct the field that the message names.",
         ),
         CONFLICT: Meaning(
-            "An object that does not belong to this one has the name of a child: it was created manually, or by an "
-            "object of another kind with the same name. It is not modified. The controller checks again every 10 s. "
-            "Or a HorizontalPodAutoscaler scales the Deployment, whose size this object sets.",
-            "Delete or rename one of the two. Let the autoscaler scale this object instead of its Deployment.",
+            "A child's name is already used by an object that was created manually, or that belongs to an object of "
+            "another kind with the same name. The operator does not modify it, and checks again every 10 s. Or a "
+            "HorizontalPodAutoscaler scales the Deployment, although this object sets its size.",
+            "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment.",
         ),
         APPLY_FAILED: Meaning(
-            "The API server rejected a child or its pods, for example because of a quota, a LimitRange, Pod Security, "
-            "a missing permission, a node port that is in use, or an admission policy that forbids a field that "
-            "another client added to the child.",
+            "The API server rejected a child or its pods. Examples of causes: a quota, a LimitRange, Pod Security, a "
+            "missing permission, a node port that is in use, or an admission policy that forbids a field that "
+            "another client added.",
             "Correct the cause. The condition's message contains the API server's error message.",
         ),
         SECRET_UNAVAILABLE: Meaning(
-            "A pod cannot mount a volume because a Secret, or a key of it, does not exist. A pod that started before "
-            "the Secret was deleted keeps running with the previous files; the reason appears within about 10 minutes.",
+            "A pod cannot mount a volume because a Secret, or one of its keys, does not exist. A pod that started "
+            "before the Secret was deleted keeps running with the previous files. Then the reason appears within "
+            "about 10 minutes.",
             "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The "
             "reason clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt.",
         ),
@@ -104,28 +108,31 @@ MEANINGS: Final = {
             "`default`).",
         ),
         PODS_CRASHING: Meaning(
-            "A container exits repeatedly, or cannot start. The reason clears when the pod has been ready for 30 s.",
-            "See the exit code and the reason in the message, and run `kubectl logs --previous`. OOMKilled: raise the "
-            "memory limit. Exit code 64: memcached rejected its options.",
+            "A container crashes repeatedly or cannot start. The reason clears when the pod has been ready for 30 s.",
+            "Check the exit code and the reason in the message, and run `kubectl logs --previous`. If the reason is "
+            "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",
-            "Run `kubectl describe pods`. Often, no node has enough free resources.",
+            "Run `kubectl describe pods`. The most common cause is that no node has enough free resources.",
         ),
         AS_EXPECTED: Meaning("All components are healthy."),
     },
     READY: {
         AS_EXPECTED: Meaning("True: enough pods are ready, the rollout is complete, and Degraded is False."),
-        PAUSED: Meaning("The rollout is paused: the status is that of Available.", "See Progressing."),
+        PAUSED: Meaning("The rollout is paused. The status is copied from Available.", "See Progressing."),
         OTHER_REASON: Meaning(
-            "False: reason and message are those of the first of Degraded, Progressing and Available that prevents it.",
+            (
+                "False: reason and message are copied from the first condition that prevents readiness, in the order "
+                "Degraded, Progressing, Available."
+            ),
             "See that condition.",
         ),
     },
     STALLED: {
-        INVALID_SPEC: Meaning("As for Degraded.", "See Degraded."),
-        CONFLICT: Meaning("As for Degraded.", "See Degraded."),
-        PROGRESS_DEADLINE_EXCEEDED: Meaning("As for Degraded.", "See Degraded."),
+        INVALID_SPEC: Meaning("The same meaning as for Degraded.", "See Degraded."),
+        CONFLICT: Meaning("The same meaning as for Degraded.", "See Degraded."),
+        PROGRESS_DEADLINE_EXCEEDED: Meaning("The same meaning as for Degraded.", "See Degraded."),
     },
 }
 """Every reason by type of condition. docs/api.md is generated from this table; other pages link to it."""

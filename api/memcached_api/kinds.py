@@ -40,7 +40,7 @@ STATE_COLUMNS: Final = (
 
 PROBLEM_COLUMNS: Final = (
     Column("Reason", "string", _condition_path("Degraded", "reason"), "Reason of Degraded", 1),
-    Column("Message", "string", _condition_path("Degraded", "message"), "Message of Degraded, with the remedy", 1),
+    Column("Message", "string", _condition_path("Degraded", "message"), "Message of Degraded, including the remedy", 1),
 )
 """The last columns of every kind."""
 

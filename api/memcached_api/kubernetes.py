@@ -98,7 +98,7 @@ class EnvVar(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.EnvVar"
 
     name: Annotated[str, Meta(max_length=253)]
-    """Name of the variable: letters, digits, `_`, `-` and `.`, not starting with a digit."""
+    """Name of the variable: letters, digits, `_`, `-` and `.`. It must not start with a digit."""
 
     value: Annotated[str, Meta(max_length=65536)] | None = None
     value_from: EnvVarSource | None = None
@@ -126,8 +126,8 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ServicePort"
 
     name: Annotated[str, Meta(max_length=63)] | None = None
-    """Name of the port, unique in the list. If there are several ports, the mutating webhook names those without
-    a name `<protocol>-<port>`, such as `tcp-80`."""
+    """Name of the port, unique in the list. If the list contains several ports, the mutating webhook sets missing names
+    to `<protocol>-<port>`, such as `tcp-80`."""
 
     protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
     """`TCP`, `UDP` or `SCTP`."""
@@ -136,16 +136,16 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Port of the Service."""
 
     target_port: TargetPort | None = None
-    """Port that the container listens on: its number, or the name of another entry of the list with a numeric
-    `targetPort`. If absent, the same as `port`."""
+    """Port that the container listens on: a number, or the name of another entry of the list that sets a numeric
+    `targetPort`. Defaults to `port`."""
 
     node_port: Annotated[int, Meta(ge=30000, le=32767)] | None = None
-    """Port on every node. If absent, Kubernetes allocates one, which is kept while the port keeps its number or its
-    name."""
+    """Port on every node. If absent, Kubernetes allocates one. It is kept as long as the number or the name of the port
+    stays the same."""
 
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None
-    """Protocol of the application, a hint for load balancers: a standard name such as `http`, or one with a domain
-    prefix such as `kubernetes.io/h2c`."""
+    """Application protocol, a hint for load balancers: a standard name such as `http`, or a name with a domain prefix
+    such as `kubernetes.io/h2c`."""
 
 
 def comparable_resources(resources: ResourceRequirements | None) -> list[dict[str, object]]:

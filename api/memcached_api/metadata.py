@@ -14,13 +14,14 @@ a Deployment to each of its ReplicaSets. The operator's own must fit beside MAX_
 
 
 class InheritedMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    """Labels and annotations of all objects that the operator creates for this one, but not of the pods."""
+    """Labels and annotations of all objects that the operator creates for this one, except the pods."""
 
     labels: Labels = {}
-    """Labels of all children. Those that the operator sets are denied. Labels for one kind of child take precedence."""
+    """Labels of all children. Keys that the operator sets are rejected. Labels for one kind of child take precedence.
+    """
 
     annotations: Annotated[
         dict[str, Annotated[str, Meta(max_length=MAX_ANNOTATION)]], Meta(max_length=MAX_ANNOTATIONS)
     ] = {}
-    """Annotations of all children. Those that the operator or Kubernetes sets are denied. Annotations for one kind of
+    """Annotations of all children. Keys that the operator or Kubernetes sets are rejected. Annotations for one kind of
     child take precedence."""

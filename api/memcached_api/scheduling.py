@@ -143,7 +143,7 @@ class TopologySpreadConstraint(msgspec.Struct, frozen=True, rename="camel", omit
     topology_key: LabelKey
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     label_selector: LabelSelector | None = None
-    """Selects the pods that are counted. If absent, the pods of this object."""
+    """Selects the pods to count. Defaults to the pods of this object."""
 
     match_label_keys: Annotated[list[LabelKey], Meta(max_length=MAX_ENTRIES, extra_json_schema=_ATOMIC)] = []
     min_domains: Annotated[int, Meta(ge=1, le=MAX_INT32)] | None = None
@@ -155,7 +155,7 @@ class SeccompProfile(msgspec.Struct, frozen=True, rename="camel", omit_defaults=
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.SeccompProfile"
 
     type: Literal["RuntimeDefault", "Localhost"]
-    """`RuntimeDefault`, the profile of the container runtime, or `Localhost`, a file on the node."""
+    """`RuntimeDefault` (the profile of the container runtime) or `Localhost` (a file on the node)."""
 
     localhost_profile: Annotated[str, Meta(max_length=4096)] | None = None
 

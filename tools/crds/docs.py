@@ -25,11 +25,12 @@ def page(kinds: Sequence[Kind[Any]]) -> str:
         "This page is for users who look up a field, a rule or a condition of an object.",
         "",
         "Quantities use the Kubernetes syntax: an integer, or a string such as `64Mi` or `500m`. They are stored as",
-        "written. The defaults shown here are written into the object when it is created, so a later release with",
-        "other defaults does not change existing objects.",
+        "written. The API server writes the defaults of this page into an object when it is created. A later",
+        "release with other defaults does not change existing objects.",
         "",
-        "*As in Kubernetes* names the type of a field and the fields below it that are supported. The",
-        "[Kubernetes API reference](https://kubernetes.io/docs/reference/kubernetes-api/) describes them.",
+        "*As in Kubernetes*: X with `a` and `b` means that the field has the Kubernetes type X, of which `a` and `b`",
+        "are supported. The [Kubernetes API reference](https://kubernetes.io/docs/reference/kubernetes-api/)",
+        "describes them.",
     ]
     for kind in kinds:
         lines += ["", *_kind(kind)]
@@ -52,8 +53,8 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
         "",
         f"### {kind.name} rules",
         "",
-        "The API server first checks the schema and these rules (CEL), and denies an object that violates one. The "
-        "validating webhook follows: it adds warnings, and checks the same rules again.",
+        "The API server checks the schema and these rules (CEL) first, and rejects objects that violate them. Then "
+        "the validating webhook checks the same rules again and adds warnings.",
     )
     yield from ("", *_table(("Field", "Rule"), ((f"`{_place(rule)}`", rule.message) for rule in kind.rules)))
     yield from ("", f"### {kind.name} columns of kubectl get", "")
@@ -72,9 +73,9 @@ def _features(kind: Kind[Any]) -> Iterator[str]:
         "",
         f"### {kind.name} features",
         "",
-        "A feature with settings is a section of the spec. It is on while the section is present. If it makes sense to "
-        "keep the settings while the feature is off, the section has `enabled`. A feature without settings is a "
-        "boolean, and a choice between several behaviors is a mode.",
+        "A feature with settings is a section of the spec, and is on while the section is present. Some sections "
+        "contain `enabled`, so that you can turn the feature off and keep its settings. A feature without settings "
+        "is a boolean. A choice between several behaviors is a mode.",
         "",
     )
     rows = ((name, *_switch(path, _node(spec, path))) for path, name in kind.features.items())
@@ -154,10 +155,10 @@ def _conditions() -> Iterator[str]:
     yield from (
         "## Conditions",
         "",
-        "Every status has the first four of these conditions, in this order; Stalled only while it is true. Before the "
-        "controller writes the first status, there are no conditions, and `observedGeneration` is -1. If Degraded has "
-        "several causes, its reason is the first in this table that applies; its message names up to three causes and "
-        "counts the others.",
+        "Every status contains the first four of these conditions, in this order. Stalled is added only while it is "
+        "true. Before the controller writes the first status, there are no conditions, and `observedGeneration` is "
+        "-1. If Degraded has several causes, its reason is the first one in this table that applies. Its message "
+        "names up to three causes and counts the others.",
         "",
     )
     rows = (
@@ -169,7 +170,7 @@ def _conditions() -> Iterator[str]:
 
 
 def _reason(reason: str) -> str:
-    return "that of another condition" if reason == conditions.OTHER_REASON else f"`{reason}`"
+    return "the reason of another condition" if reason == conditions.OTHER_REASON else f"`{reason}`"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> Iterator[str]:

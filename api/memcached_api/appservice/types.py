@@ -36,28 +36,28 @@ class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Number of pods."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)]
-    """Container image to run. Its command and its user are those of the image. The pull policy is IfNotPresent."""
+    """Container image to run, with the command and the user that the image sets. The pull policy is IfNotPresent."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each container. If absent, there are no requests and no limits."""
+    """Compute resources of each container. If absent, the containers have no requests and no limits."""
 
     envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
     """Environment variables of the container."""
 
     ports: Annotated[list[ServicePort], Meta(max_length=MAX_PORTS)] = []
-    """Ports of the Service, each open on every node. The target ports define the container's ports; changing a target
-    port replaces the pods. Without ports there is no Service. The list is replaced as a whole."""
+    """Ports of the Service, each open on every node. The target ports become the ports of the container, so changing a
+    target port replaces the pods. Without ports, there is no Service. An update replaces the whole list."""
 
     inherited_metadata: InheritedMetadata | None = None
-    """Labels and annotations of the Deployment and the Service. They never reach the pods or a selector, and a change
-    replaces no pods."""
+    """Labels and annotations of the Deployment and the Service. They are not added to the pods or to selectors, so a
+    change does not replace the pods."""
 
 
 class NodePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
     """One node port of the Service."""
 
     name: str | None = None
-    """Name of the Service's port, if it has one."""
+    """Name of the Service's port, if it is named."""
 
     protocol: Literal["TCP", "UDP", "SCTP"]
     """`TCP`, `UDP` or `SCTP`."""
@@ -70,7 +70,7 @@ class NodePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_d
 
 
 class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The last observed state. The counts are those of the Deployment."""
+    """The last observed state. The counts are copied from the Deployment."""
 
     observed_generation: int = 0
     """The `metadata.generation` of the spec that this status refers to."""
@@ -79,7 +79,7 @@ class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Number of pods that exist."""
 
     updated_replicas: Annotated[int, _COUNT] = 0
-    """Number of pods with the current pod template."""
+    """Number of pods that run the current pod template."""
 
     ready_replicas: Annotated[int, _COUNT] = 0
     """Number of pods that are ready."""
@@ -91,16 +91,16 @@ class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Number of pods that are missing or not available."""
 
     selector: str = ""
-    """Label selector of the pods, in text form, for `kubectl scale` and autoscalers."""
+    """Label selector of the pods as text, for `kubectl scale` and autoscalers."""
 
     nodes: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "set"})] = []
-    """Names of the running pods, sorted."""
+    """Sorted names of the running pods."""
 
     node_ports: Annotated[list[NodePort], Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})] = []
-    """Node ports in use: those of the spec, and those that Kubernetes allocated."""
+    """Node ports in use, both from the spec and allocated by Kubernetes."""
 
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
-    """The conditions Available, Progressing, Degraded and Ready, in this order, and Stalled while it is true."""
+    """The conditions Available, Progressing, Degraded and Ready, in this order, then Stalled while it is true."""
 
 
 APPSERVICE: Final = Kind(
@@ -109,8 +109,8 @@ APPSERVICE: Final = Kind(
     name=KIND,
     plural=PLURAL,
     short_names=SHORT_NAMES,
-    description="A container image that runs as a number of identical pods, with a Service of type NodePort. Anyone "
-    "who can create an AppService can run any image in the namespace, and read its Secrets and ConfigMaps through "
+    description="Runs a container image as a number of identical pods, with a Service of type NodePort. Anyone who "
+    "can create an AppService can run any image in the namespace, and read its Secrets and ConfigMaps through "
     "`envs`.",
     spec=AppServiceSpec,
     status=AppServiceStatus,

@@ -17,16 +17,16 @@ AGENT_LIMIT: Final = "48Mi"
 
 
 class Agent(msgspec.Struct, frozen=True, rename="camel"):
-    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
+    """The agent, a second container in each pod. It runs only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
     `cache.warmRestart` needs it."""
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
-    """Container image of the agent. If absent when an agent is first needed, or removed after you set it, the mutating
-    webhook sets that of the operator's release. A later release of the operator does not change it."""
+    """Container image of the agent. If it is absent when an agent is first needed, or if you remove a value that you
+    set, the mutating webhook sets the image of the operator's release. Later releases do not change it."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of the agent. Resources that are not set have defaults: requests of `cpu: 10m` and `memory:
-    24Mi`, and a memory limit of `48Mi`."""
+    """Compute resources of the agent. By default, it requests `cpu: 10m` and `memory: 24Mi`, with a memory limit of
+    `48Mi`."""
 
 
 def asks_for_agent(spec: Mapping[str, Any]) -> bool:

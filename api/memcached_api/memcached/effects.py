@@ -31,9 +31,9 @@ class Needs(Enum):
     """The condition for the effect of a field; a change that does not meet it replaces the pods."""
 
     NOTHING = ""
-    AGENT = "with an agent before and after"
-    AMOUNTS = "the same amounts of CPU and memory are set, with other values"
-    GROWTH = "raised, with an agent and without `cache.warmRestart`"
+    AGENT = "if there is an agent before and after the change"
+    AMOUNTS = "if the same amounts are set before and after, and only their values change"
+    GROWTH = "if it is raised, with an agent and without `cache.warmRestart`"
     WARM = "with `cache.warmRestart`"
     LAYOUT = f"with `cache.warmRestart`, except {', '.join(f'`{option}`' for option in ITEM_OPTIONS)}"
 
@@ -136,9 +136,7 @@ KEEPS_PODS: Final = tuple(name for name, row in FIELDS.items() if row.effect is 
 """The fields whose change never does anything to the pods."""
 
 SENTENCES: Final[Mapping[str, str]] = {
-    name: REPLACES
-    if row.needs is Needs.NOTHING
-    else "A change replaces the pods, unless it can be made in place (docs/warm.md)."
+    name: REPLACES if row.needs is Needs.NOTHING else "A change replaces the pods unless made in place (docs/warm.md)."
     for name, row in FIELDS.items()
     if row.effect is not Effect.NOTHING
 }

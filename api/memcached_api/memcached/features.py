@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 FEATURES: Final[Mapping[str, str]] = {
-    "podDisruptionBudget": "A PodDisruptionBudget; admission writes it into new objects, and if it is removed",
+    "podDisruptionBudget": "A PodDisruptionBudget, which the webhook sets in new objects and if you remove it",
     "monitoring": "Metrics",
     "monitoring.podMonitor": "A PodMonitor",
     "monitoring.rules": "Alerts",
@@ -15,10 +15,10 @@ FEATURES: Final[Mapping[str, str]] = {
     "rollout.warmUp": "Rollouts and drains that wait for warm pods",
     "cache.warmRestart": "Items that survive a restart of memcached",
     "service.perPod": "A Service for each slot",
-    "rollout.paused": "A pause of rollouts",
+    "rollout.paused": "Pausing rollouts",
     "identity": "Slots with stable names",
     "tls.clientAuth": "Client certificates",
-    "tls.plaintext": "A port without TLS beside the one with TLS",
+    "tls.plaintext": "A port without TLS in addition to the TLS port",
 }
 """Each feature by the path of its field in `spec`. The type of the field determines how it is switched on: see
 `Kind.features`."""

@@ -21,47 +21,47 @@ class PodMonitor(msgspec.Struct, frozen=True, rename="camel"):
     """A PodMonitor, through which the Prometheus operator finds the pods."""
 
     enabled: bool | None = None
-    """Whether there is a PodMonitor. If absent, true. Without the API `monitoring.coreos.com`, there is none; it is
-    created when the API appears."""
+    """Whether to create a PodMonitor. Defaults to true. If the cluster does not serve `monitoring.coreos.com`, the
+    PodMonitor is created when it does."""
 
     interval: Annotated[str, Meta(min_length=1, max_length=MAX_INTERVAL_LENGTH)] | None = None
-    """Time between two scrapes, such as `30s` or `1m30s`. If absent, Prometheus' own default."""
+    """Time between two scrapes, such as `30s` or `1m30s`. Defaults to Prometheus' own setting."""
 
     labels: Labels = {}
-    """Labels of the PodMonitor, by which a Prometheus selects it. Those that the operator sets are denied."""
+    """Labels of the PodMonitor, by which Prometheus selects it. Keys that the operator sets are rejected."""
 
 
 class Rules(msgspec.Struct, frozen=True, rename="camel"):
     """A PrometheusRule with the alerts of docs/alerts.md."""
 
     enabled: bool | None = None
-    """Whether there is a PrometheusRule. If absent, true."""
+    """Whether to create a PrometheusRule. Defaults to true."""
 
     labels: Labels = {}
-    """Labels of the PrometheusRule, by which a Prometheus selects it."""
+    """Labels of the PrometheusRule, by which Prometheus selects it."""
 
 
 class MonitoringTLS(msgspec.Struct, frozen=True, rename="camel"):
     """HTTPS for the metrics, with the certificate of `tls`."""
 
     enabled: bool | None = None
-    """Whether the agent serves the metrics only over HTTPS. If absent, true."""
+    """Whether the agent serves the metrics only over HTTPS. Defaults to true."""
 
 
 class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
-    """Metrics of each memcached server, with the names of prometheus/memcached_exporter."""
+    """Metrics of each memcached server, under the names that prometheus/memcached_exporter uses."""
 
     enabled: bool | None = None
-    """Whether an agent in each pod serves metrics on port 9150. If absent, true."""
+    """Whether an agent in each pod serves metrics on port 9150. Defaults to true."""
 
     pod_monitor: PodMonitor | None = None
-    """A PodMonitor for the Prometheus operator. If absent, there is none; `{}` creates one."""
+    """A PodMonitor for the Prometheus operator. `{}` creates it."""
 
     rules: Rules | None = None
-    """Alerts about this cache, for the Prometheus operator. If absent, there are none; `{}` creates them."""
+    """Alerts about this cache for the Prometheus operator. `{}` creates them."""
 
     tls: MonitoringTLS | None = None
-    """HTTPS for the metrics, with the certificate of `tls`. If absent, HTTP; `{}` enables it."""
+    """HTTPS for the metrics, with the certificate of `tls`. `{}` enables it; if absent, the agent serves HTTP."""
 
 
 def is_enabled(section: Monitoring | PodMonitor | Rules | MonitoringTLS | None) -> bool:

@@ -44,51 +44,51 @@ class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
     """Labels and annotations of the pods, in addition to the operator's."""
 
     labels: Labels = {}
-    """Labels of the pods. Those that the operator sets are denied."""
+    """Labels of the pods. Keys that the operator sets are rejected."""
 
     annotations: Annotations = {}
-    """Annotations of the pods. Those that the operator sets are denied."""
+    """Annotations of the pods. Keys that the operator sets are rejected."""
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where the pods run, and with which account and user."""
+    """Where the pods run, and under which account and user."""
 
     node_selector: Annotated[Labels, Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"})] = {}
-    """Labels that a node must have."""
+    """Node labels that the pods require."""
 
     tolerations: Annotated[
         list[Toleration],
         Meta(max_length=MAX_ENTRIES, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
-    """Taints of nodes that the pods tolerate."""
+    """Node taints that the pods tolerate."""
 
     affinity: Affinity | None = None
-    """Rules about the nodes, and about other pods on them."""
+    """Rules that attract the pods to nodes or other pods, or keep them apart."""
 
     topology_spread_constraints: Annotated[
         list[TopologySpreadConstraint],
         Meta(max_length=MAX_CONSTRAINTS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
-    """How the pods are distributed over nodes and zones. If absent when the object is created, or removed later, the
-    mutating webhook sets two constraints, for `kubernetes.io/hostname` and `topology.kubernetes.io/zone`, which the
-    scheduler satisfies if it can. An empty list means none."""
+    """How the pods are spread over nodes and zones. If it is absent on creation or removed later, the mutating webhook
+    sets two best-effort constraints, for `kubernetes.io/hostname` and `topology.kubernetes.io/zone`. An empty list
+    means no constraints."""
 
     priority_class_name: Name = ""
     """Name of the PriorityClass of the pods."""
 
     runtime_class_name: Name = ""
-    """Name of the RuntimeClass of the pods, such as one for gVisor. If absent, the default of the nodes."""
+    """Name of the RuntimeClass of the pods, for example for gVisor. Defaults to the runtime of the node."""
 
     service_account_name: Name = ""
     """Name of the ServiceAccount of the pods. Its token is not mounted."""
 
     termination_grace_period_seconds: Annotated[int, Meta(ge=MIN_GRACE_SECONDS, le=MAX_GRACE_SECONDS)] | None = None
-    """Seconds from the start of a pod's termination until it is killed, at least 10. If absent, 30."""
+    """Seconds that a pod has to terminate before it is killed, at least 10. Defaults to 30."""
 
     security_context: PodSecurityContext | None = None
-    """User and groups of the pods. If present, it replaces the default, `runAsUser: 1001` and `runAsGroup: 1001`. `{}`
-    leaves both to the platform, as OpenShift requires. `runAsNonRoot: true` and the seccomp profile `RuntimeDefault`
-    stay."""
+    """User and groups of the pods. It replaces the default, `runAsUser: 1001` and `runAsGroup: 1001`. `{}` leaves both
+    to the platform, as OpenShift requires. `runAsNonRoot: true` always applies. The seccomp profile defaults to
+    `RuntimeDefault`."""
 
 
 class PodTemplate(msgspec.Struct, frozen=True, rename="camel"):
@@ -98,49 +98,49 @@ class PodTemplate(msgspec.Struct, frozen=True, rename="camel"):
     """Labels and annotations of the pods, in addition to the operator's."""
 
     spec: PodSpec = field(default_factory=PodSpec)
-    """Where the pods run, and with which account and user."""
+    """Where the pods run, and under which account and user."""
 
 
 class PodDisruptionBudget(msgspec.Struct, frozen=True, rename="camel"):
-    """How many pods a drain of nodes may delete at the same time."""
+    """How many pods node drains may evict at the same time."""
 
     enabled: bool | None = None
-    """Whether there is a PodDisruptionBudget. With one pod there never is, because it would block every drain. If
-    absent, true."""
+    """Whether to create a PodDisruptionBudget. Defaults to true. A cache with one pod never gets one, because it would
+    block every drain."""
 
     max_unavailable: IntOrPercent | None = None
-    """Maximum number of pods, or percentage rounded up, that may be unavailable because of evictions; at least 1. If
-    absent, 1."""
+    """Maximum number of pods, or percentage rounded up, that evictions may make unavailable. At least 1. Defaults to 1.
+    """
 
 
 class RolloutSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """How pods are replaced if a change requires it."""
+    """How pods are replaced when a change requires it."""
 
     max_unavailable: IntOrPercent | None = None
-    """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. If absent when the
-    object is created, or removed later, the mutating webhook sets 0, or 1 with `maxSurge: 0` or `identity: Stable`;
-    otherwise the default of Kubernetes applies, 25%. With `identity: Stable`, maximum of slots that are changed or not
-    ready at once, at least 1, and not more than `podDisruptionBudget` allows; if absent, 1."""
+    """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. With `identity:
+    Stable`, it is the maximum number of slots that are being changed or not ready: at least 1, and at most what
+    `podDisruptionBudget` allows. If it is absent on creation or removed later, the mutating webhook sets 0, or 1 with
+    `maxSurge: 0` or `identity: Stable`. Without the webhook, it defaults to 25%, or to 1 with `identity: Stable`."""
 
     max_surge: IntOrPercent | None = None
-    """Maximum number of additional pods, or percentage rounded up, during a rollout. If absent when the object is
-    created, or removed later, the mutating webhook sets 1, or 0 with `identity: Stable`; otherwise the default of
-    Kubernetes applies, 25%."""
+    """Maximum number of additional pods, or percentage rounded up, during a rollout. If it is absent on creation or
+    removed later, the mutating webhook sets 1, or 0 with `identity: Stable`. Without the webhook, it defaults to 25%.
+    """
 
     min_ready_seconds: Annotated[int, Meta(ge=0, le=MAX_READY_SECONDS)] | None = None
-    """Seconds for which a new pod must be ready before the rollout continues, at most a day. If absent, 0."""
+    """Seconds for which a new pod must be ready before the rollout continues, at most one day. Defaults to 0."""
 
     paused: bool | None = None
-    """Whether changes that need new pods wait. Everything else, including `size`, still takes effect. If absent,
-    false."""
+    """Whether changes that require new pods wait. Other changes, such as `size`, still take effect. Defaults to false.
+    """
 
     restarted_at: Annotated[str, Meta(max_length=40)] | None = None
-    """A time in RFC 3339, such as `2026-11-22T10:00:00Z`. It works as
-    `kubectl rollout restart`. The mutating webhook keeps it if an update omits it."""
+    """A time in RFC 3339, such as `2026-11-22T10:00:00Z`. Setting it works like `kubectl rollout restart`. The mutating
+    webhook keeps the time if an update omits it."""
 
     warm_up: WarmUp | None = None
-    """Whether a replaced pod must be warm before the next one is replaced or evicted; `{}` enables it. If absent, it
-    must only be ready. Only with `identity: Stable`."""
+    """Whether a replaced pod must be warm, not only ready, before the next pod is replaced or evicted. `{}` enables it.
+    Requires `identity: Stable`."""
 
 
 class IPBlock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -153,20 +153,20 @@ class IPBlock(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, k
         list[Annotated[str, Meta(max_length=64)]],
         Meta(max_length=MAX_ENTRIES, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = field(name="except", default_factory=list)
-    """Parts of the range that are not admitted."""
+    """Parts of the range that must not connect."""
 
 
 class NetworkPolicyPeer(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Clients that may connect: pods that both selectors select, or a range of addresses."""
+    """Clients that may connect: pods that match both selectors, or a range of IP addresses."""
 
     pod_selector: LabelSelector | None = None
-    """Selects pods; `{}` selects all. Without `namespaceSelector`, only pods in this namespace."""
+    """Selects pods; `{}` selects all. Without `namespaceSelector`, only pods in this namespace match."""
 
     namespace_selector: LabelSelector | None = None
-    """Selects namespaces; `{}` selects all. Without `podSelector`, all of their pods."""
+    """Selects namespaces; `{}` selects all. Without `podSelector`, all of their pods match."""
 
     ip_block: IPBlock | None = None
-    """A range of IP addresses. Then no selector may be set."""
+    """A range of IP addresses, instead of selectors."""
 
 
 class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
@@ -179,7 +179,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
         ]
         | None
     ) = field(name="from", default=None)
-    """The clients, with at least one entry. If absent, all pods in this namespace."""
+    """Clients that may connect. Needs at least one entry. Defaults to all pods in this namespace."""
 
     metrics_from: (
         Annotated[
@@ -188,7 +188,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
         ]
         | None
     ) = None
-    """The clients of the metrics, with at least one entry. If absent, all pods in all namespaces. Only with
+    """Clients that may read the metrics. Needs at least one entry. Defaults to all pods in all namespaces. Requires
     `monitoring`."""
 
 
@@ -196,14 +196,14 @@ class Service(msgspec.Struct, frozen=True, rename="camel"):
     """Labels and annotations of the Services, in addition to the operator's, and whether slots have Services."""
 
     annotations: Annotations = {}
-    """Annotations of the headless Service. Those that the operator sets are denied."""
+    """Annotations of the headless Service. Keys that the operator sets are rejected."""
 
     labels: Labels = {}
-    """Labels of every Service. Those that the operator sets are denied."""
+    """Labels of every Service. Keys that the operator sets are rejected."""
 
     per_pod: bool | None = None
-    """Whether each slot has a Service of its own with a fixed IP address, for clients that resolve a name only once.
-    Only with `identity: Stable` and at most 100 pods. If absent, false."""
+    """Whether each slot has its own Service with a fixed IP address, for clients that resolve a name only once.
+    Requires `identity: Stable` and at most 100 pods. Defaults to false."""
 
 
 def security_context(pod: PodSpec) -> dict[str, Any]:

@@ -16,34 +16,34 @@ SecretName = Annotated[str, Meta(max_length=MAX_SUBDOMAIN_LENGTH)]
 
 
 class TLS(msgspec.Struct, frozen=True, rename="camel"):
-    """TLS for the clients. memcached reloads changed certificates while it runs."""
+    """TLS for clients. memcached reloads changed certificates without a restart."""
 
     secret_name: SecretName
-    """Name of a Secret in this namespace with the certificate, `tls.crt`, and its key, `tls.key`: of type
-    kubernetes.io/tls, as cert-manager writes it. memcached uses new content without a restart."""
+    """Name of a Secret of type kubernetes.io/tls in this namespace, with the certificate in `tls.crt` and its key in
+    `tls.key`. memcached loads new content without a restart."""
 
     client_auth: Literal["None", "Request", "Require"] | None = None
-    """Whether clients need certificates. `None`: memcached asks for none. `Request`: a client without a certificate is
-    accepted, one with an invalid certificate is not. `Require`: each client needs a valid one. If absent, `None`."""
+    """Whether clients need certificates. `None`: memcached requests none. `Request`: clients may connect without a
+    certificate, but an invalid one is rejected. `Require`: every client needs a valid one. Defaults to `None`."""
 
     client_ca_secret_name: SecretName | None = msgspec.field(default=None, name="clientCASecretName")
-    """Name of a Secret in this namespace with the CA certificates that verify clients, `ca.crt`. If absent, `ca.crt` of
+    """Name of a Secret in this namespace with the CA certificates that verify clients, `ca.crt`. Defaults to
     `secretName`."""
 
     port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] | None = None
-    """Port on which memcached serves TLS. If absent, `containerPort`."""
+    """Port on which memcached serves TLS. Defaults to `containerPort`."""
 
     plaintext: Literal["Disabled", "Enabled"] | None = None
-    """`Enabled`: memcached serves `containerPort` without TLS too; needs another `port`. For the time in which clients
-    migrate to TLS. If absent, `Disabled`."""
+    """Whether memcached also serves `containerPort` without TLS while clients migrate to TLS. `Enabled` requires
+    another `port`. Defaults to `Disabled`."""
 
     min_version: Literal["1.2", "1.3"] | None = None
-    """Minimum version of TLS. If absent, 1.2."""
+    """Minimum TLS version. Defaults to 1.2."""
 
 
 class Auth(msgspec.Struct, frozen=True, rename="camel"):
-    """User names and passwords. Each client must log in by memcached's text protocol."""
+    """User names and passwords. Every client must log in through memcached's text protocol."""
 
     secret_name: SecretName
-    """Name of a Secret in this namespace with the key `users`: 1 to 8 lines of the form `user:password`. memcached uses
-    new content without a restart."""
+    """Name of a Secret in this namespace whose key `users` contains 1 to 8 lines of the form `user:password`. memcached
+    loads new content without a restart."""

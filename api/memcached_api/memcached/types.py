@@ -46,116 +46,115 @@ class CacheSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The cache of each memcached server."""
 
     memory: Quantity | None = None
-    """Memory for cached items, per pod: memcached's `-m`, in whole mebibytes, rounded down. From 2Mi to 1Pi. The memory
-    request and limit of the container are derived from it unless `resources` sets them. If absent, it is derived from
-    the memory limit in `resources`, otherwise 64Mi."""
+    """Memory for cached items in each pod, from 2Mi to 1Pi: memcached's `-m`, rounded down to whole mebibytes. The
+    container's memory request and limit are derived from it unless `resources` sets them. If absent, it is derived from
+    the memory limit in `resources`, or is 64Mi without a limit."""
 
     max_item_size: Quantity | None = None
-    """Size of the largest item, with its key and header: memcached's `-I`, a multiple of 512Ki from 512Ki to half of
-    the cache memory, at most 1Gi. If absent, 1Mi."""
+    """Size of the largest item, including its key and header: memcached's `-I`. A multiple of 512Ki, from 512Ki to half
+    of the cache memory, at most 1Gi. Defaults to 1Mi."""
 
     max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
-    """Maximum number of connections, per pod: memcached's `-c`, at least 5 times `threads` plus 10, because it needs
-    some itself. Further clients get an error. If absent, 1024."""
+    """Maximum number of connections to each pod: memcached's `-c`. At least 5 times `threads` plus 10. Additional
+    clients get an error. Defaults to 1024."""
 
     threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
-    """Number of threads that process requests: memcached's `-t`. More threads than CPUs make memcached slower. If
-    absent, 4."""
+    """Number of threads that process requests: memcached's `-t`. More threads than CPUs make memcached slower. Defaults
+    to 4."""
 
     evictions: bool | None = None
-    """Whether a full cache evicts old items to store new ones. If false, it answers with an error: memcached's `-M`. If
-    absent, true."""
+    """Whether a full cache evicts old items to store new ones. If false, clients get an error: memcached's `-M`.
+    Defaults to true."""
 
     verbosity: Annotated[int, Meta(ge=0, le=2)] | None = None
-    """What memcached logs: 0 only errors at start, 1 errors and warnings (`-v`), 2 also the commands of clients with
-    their keys (`-vv`). If absent, 1."""
+    """What memcached logs. 0: only errors at startup. 1: errors and warnings (`-v`). 2: also the commands of clients,
+    including keys (`-vv`). Defaults to 1."""
 
     extra_args: Annotated[
         list[Annotated[str, Meta(max_length=MAX_ITEM_LENGTH)]],
         Meta(max_length=MAX_ITEMS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
     ] = []
-    """Further options of memcached, one per item: `--name`, `--name=value` or `-o key=value`. Only options that cannot
-    break what the other fields promise are accepted."""
+    """Additional options of memcached, one per item: `--name`, `--name=value` or `-o key=value`. Options that could
+    break the guarantees of other fields are rejected."""
 
     warm_restart: bool | None = None
-    """Whether the items survive a restart of memcached in its pod: they are in a volume in memory. Requires `identity:
-    Stable` and a `memory` of at least 64Mi, of which memcached reserves 1Mi for each of 39 sizes of items. If absent,
-    false."""
+    """Whether the items survive a restart of memcached in its pod. They are kept in a volume in memory. Requires
+    `identity: Stable` and a `memory` of at least 64Mi, of which memcached reserves 1Mi for each of 39 slab classes.
+    Defaults to false."""
 
 
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The desired state of the cache servers."""
 
     size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
-    """Number of memcached pods. Clients distribute keys over them."""
+    """Number of memcached pods. Clients distribute their keys over them."""
 
     container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
     """Port of every memcached server and of the Service. With `tls`, it is the port for TLS unless `tls.port` is set.
     """
 
     image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
-    """Container image of memcached. If absent when the object is created, or removed after you set it, the mutating
-    webhook sets the operator's current default. A later release of the operator does not change it."""
+    """Container image of memcached. If it is absent on creation, or if you remove a value that you set, the mutating
+    webhook sets the operator's current default. Later releases do not change it."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
-    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. If absent, the default of Kubernetes:
-    `Always` for the tag `latest`, otherwise `IfNotPresent`."""
+    """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. Defaults to `Always` for the tag `latest`,
+    otherwise to `IfNotPresent`."""
 
     image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
     """Image pull secrets in this namespace."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each memcached container. Resources that are not set have defaults: a request of `cpu:
-    100m`, a memory limit of max(128Mi, 1.25 × the expected need of `cache`), and an equal memory request. If
-    `cache.memory` is derived from a memory limit, the default request is this limit."""
+    """Compute resources of each memcached container. By default, the CPU request is `100m`, and the memory request and
+    limit are max(128Mi, 1.25 × the expected need of `cache`). If `cache.memory` is derived from a memory limit, the
+    memory request defaults to this limit."""
 
     cache: CacheSpec = field(default_factory=CacheSpec)
     """The cache of each memcached server."""
 
     pod_template: PodTemplate | None = None
-    """Where the pods run, and their metadata: a part of a Kubernetes pod template."""
+    """Where the pods run, and their metadata. A subset of a Kubernetes pod template."""
 
     pod_disruption_budget: PodDisruptionBudget | None = None
-    """How many pods a drain of nodes may delete at the same time. If absent when the object is created, or removed
-    later, the mutating webhook sets `enabled: true` and `maxUnavailable: 1`; otherwise there is no PodDisruptionBudget.
-    """
+    """How many pods node drains may evict at the same time. If it is absent on creation or removed later, the mutating
+    webhook sets `enabled: true` and `maxUnavailable: 1`. Without the webhook, there is no PodDisruptionBudget."""
 
     rollout: RolloutSpec | None = None
-    """How pods are replaced if a change requires it."""
+    """How pods are replaced when a change requires it."""
 
     network_policy: NetworkPolicy | None = None
-    """Which clients may connect. If absent, there is no NetworkPolicy; `{}` admits all pods in this namespace."""
+    """Which clients may connect. `{}` admits all pods in this namespace. If absent, there is no NetworkPolicy."""
 
     service: Service | None = None
-    """Labels and annotations of the Service, and whether each slot has one of its own."""
+    """Labels and annotations of the Service, and whether each slot has its own Service."""
 
     identity: Literal["Pooled", "Stable"] | None = None
-    """How clients address the pods. `Pooled`: a Deployment, whose pods have changing names and addresses. `Stable`: a
-    StatefulSet with one slot per pod, each with a DNS name that its next pod inherits. It cannot be changed. If absent,
-    `Pooled`."""
+    """How clients address the pods. `Pooled`: a Deployment whose pods have changing names and addresses. `Stable`: a
+    StatefulSet with one slot per pod. Each slot has a DNS name, which a replacement pod keeps. It cannot be changed.
+    Defaults to `Pooled`."""
 
     monitoring: Monitoring | None = None
-    """Metrics of each memcached server. `{}` enables them; if absent, there are none."""
+    """Metrics of each memcached server. `{}` enables them."""
 
     agent: Agent | None = None
-    """The agent, a container beside memcached. There is one only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
+    """The agent, a second container in each pod. It runs only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
     `cache.warmRestart` needs it."""
 
     tls: TLS | None = None
-    """TLS for the clients. If absent, memcached serves them without. A change replaces the pods; a changed certificate
-    in the Secret does not."""
+    """TLS for clients. If absent, memcached serves plain text. A change replaces the pods; a new certificate in the
+    Secret does not."""
 
     auth: Auth | None = None
-    """User names and passwords. If absent, each client that can connect has access. A change replaces the pods;
-    changed passwords in the Secret do not."""
+    """User names and passwords. If absent, every client that can connect has access. A change replaces the pods; new
+    passwords in the Secret do not."""
 
     inherited_metadata: InheritedMetadata | None = None
-    """Labels and annotations of all objects that the operator creates for this one, such as its Services. They never
-    reach the pods or a selector, and a change replaces no pods."""
+    """Labels and annotations of all objects that the operator creates for this one, such as Services. They are not
+    added to the pods or to selectors, so a change does not replace the pods."""
 
 
 class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The settings of each memcached server that are in effect, also those that the spec does not set."""
+    """The settings in effect on each memcached server, including defaults."""
 
     memory: str = ""
     """Memory for cached items."""
@@ -180,26 +179,26 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Number of pods that exist."""
 
     updated_replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
-    """Number of pods with the current pod template."""
+    """Number of pods that run the current pod template."""
 
     ready_replicas: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
     """Number of pods that are ready."""
 
     selector: str = ""
-    """Label selector of the pods, in text form, for `kubectl scale` and autoscalers."""
+    """Label selector of the pods as text, for `kubectl scale` and autoscalers."""
 
     nodes: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "set"})] = []
-    """Names of the running pods, sorted."""
+    """Sorted names of the running pods."""
 
     conditions: Annotated[list[Condition], Meta(extra_json_schema=LIST_BY_TYPE)] = []
-    """The conditions Available, Progressing, Degraded and Ready, in this order, and Stalled while it is true."""
+    """The conditions Available, Progressing, Degraded and Ready, in this order, then Stalled while it is true."""
 
     cache: CacheStatus | None = None
-    """The settings of each memcached server that are in effect, also those that the spec does not set."""
+    """The settings in effect on each memcached server, including defaults."""
 
     servers: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})] = []
-    """The address of each slot, `host:port`, in the order of the slots: for clients that distribute keys over them.
-    It follows `spec.size`, also while pods are not ready. Only with `identity: Stable`."""
+    """The addresses of the slots, `host:port`, in order, for clients that distribute keys over them. The list follows
+    `spec.size`, even while pods are not ready. Only with `identity: Stable`."""
 
 
 MEMCACHED: Final = Kind(

@@ -16,18 +16,18 @@ _PARTS: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 class WarmUp(msgspec.Struct, frozen=True, rename="camel"):
-    """When a pod whose items are lost is warm again. Until then it is not ready, although it serves its clients."""
+    """When a pod that has lost its items is warm again. Until then, it serves clients but is not ready."""
 
     hit_ratio: Annotated[int, Meta(ge=1, le=100)] | None = None
-    """Percentage of the requests in the last minute that must find their item. If the slot's own hit ratio before is
-    known, because only memcached was restarted, it is a percentage of that. If absent, 80."""
+    """Percentage of the requests in the last minute that must find their item. After a restart of memcached alone, it
+    is a percentage of the hit ratio before it, if known. Defaults to 80."""
 
     timeout: Annotated[str, Meta(min_length=1, max_length=MAX_TIMEOUT_LENGTH)] | None = None
-    """Time after which a pod counts as warm in any case, such as `15m` or `1h30m`. If absent, 15m."""
+    """Time after which a pod counts as warm in any case, such as `15m` or `1h30m`. Defaults to 15m."""
 
     min_requests: Annotated[int, Meta(ge=0, le=MAX_REQUESTS)] | None = None
-    """Number of requests for items in a minute; a pod with fewer counts as warm after its first minute. If absent, 100.
-    """
+    """Minimum number of requests for items per minute. A pod with fewer counts as warm after its first minute. Defaults
+    to 100."""
 
 
 def setting(warm_up: WarmUp) -> str:

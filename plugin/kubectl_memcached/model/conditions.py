@@ -9,13 +9,13 @@ REMEDIES: Final = {
     ("Available", "MinimumReplicasUnavailable"): "See the message and the Degraded condition.",
     ("Progressing", "RollingOut"): "Wait.",
     ("Progressing", "WaitingForDeletion"): (
-        "Wait. If the child does not disappear, a finalizer blocks it: the message names the child."
+        "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion."
     ),
     ("Progressing", "Paused"): "Run `kubectl memcached resume NAME`.",
     ("Progressing", "Stalled"): "See the Degraded condition.",
     ("Degraded", "InvalidSpec"): "Correct the field that the message names.",
     ("Degraded", "Conflict"): (
-        "Delete or rename one of the two. Let the autoscaler scale this object instead of its Deployment."
+        "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment."
     ),
     ("Degraded", "ApplyFailed"): (
         "Correct the cause. The condition's message contains the API server's error message."
@@ -26,11 +26,11 @@ REMEDIES: Final = {
     ),
     ("Degraded", "ImageUnavailable"): "Correct `spec.image` or `spec.imagePullSecrets`.",
     ("Degraded", "PodsCrashing"): (
-        "See the exit code and the reason in the message, and run `kubectl logs --previous`. OOMKilled: raise the "
-        "memory limit. Exit code 64: memcached rejected its options."
+        "Check the exit code and the reason in the message, and run `kubectl logs --previous`. If the reason is "
+        "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options."
     ),
     ("Degraded", "ProgressDeadlineExceeded"): (
-        "Run `kubectl describe pods`. Often, no node has enough free resources."
+        "Run `kubectl describe pods`. The most common cause is that no node has enough free resources."
     ),
 }
 """The action for each reason: that of docs/api.md, for a Memcached. A reason of a newer operator has none."""

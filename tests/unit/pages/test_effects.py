@@ -21,5 +21,5 @@ def test_each_field_is_in_one_row() -> None:
 
 def test_fields_with_other_needs_are_not_in_one_row() -> None:
     text = blocks()["changes"]
-    assert "`agent.image`, `rollout.warmUp`: with an agent before and after | in place" in text
+    assert "`agent.image`, `rollout.warmUp`: if there is an agent before and after the change | in place" in text
     assert "`cache.extraArgs`: with `cache.warmRestart`, except `--disable-cas`" in text

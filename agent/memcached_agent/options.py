@@ -13,15 +13,13 @@ MAX_PATH: Final = 256
 """Characters of a path on the command line."""
 MAX_QUOTED: Final = 64
 """Characters of an invalid value that become part of a message."""
-DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus: /metrics. /healthz names
-problems. /livez and /readyz are for probes, on a port of their own.
-
-The agent runs beside memcached, in the same pod. It opens one connection to memcached, and keeps it open.
-
-With --tls-directory or --users-file, it makes memcached reload these files when
-they change. With --annotations-file, annotations of the pod say until when it is
-not ready, and how much memory memcached gets while it runs. With
---arguments-file, it restarts memcached with its items when its arguments change."""
+DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus at /metrics, and its problems at /healthz.
+                     Probes use /livez and /readyz on a separate port. The agent runs in the same pod as memcached. It
+                     opens one connection to memcached, and keeps it open. With --tls-directory or --users-file, it
+                     makes memcached reload these files when they change. With --annotations-file, annotations of the
+                     pod set until when it is not ready, and how much memory memcached gets while it runs. With
+                     --arguments-file, it restarts memcached when its arguments change, and memcached keeps its items.
+                     """
 
 
 @dataclass(frozen=True)
@@ -187,10 +185,9 @@ def _add_pod(parser: Parser) -> None:
         "--annotations-file",
         metavar="FILE",
         type=_path,
-        help="annotations of the pod, as the downward API writes them. memcached-operator.example.com/warm-up "
-        "says until when /readyz fails: hitRatio=80,timeout=900,minRequests=100; "
-        "memcached-operator.example.com/memory how many MiB memcached gets (default: /readyz does not fail, and "
-        "memcached keeps its memory)",
+        help="annotations of the pod, as the downward API writes them. memcached-operator.example.com/warm-up sets "
+        "until when /readyz fails: hitRatio=80,timeout=900,minRequests=100. memcached-operator.example.com/memory "
+        "sets how many MiB memcached gets (default: /readyz does not fail, and memcached keeps its memory)",
     )
     parser.add_argument(
         "--state-directory",
@@ -203,8 +200,8 @@ def _add_pod(parser: Parser) -> None:
         "--arguments-file",
         metavar="FILE",
         type=_path,
-        help="arguments of memcached, separated by spaces. While memcached runs with others, /readyz fails, and the "
-        "agent sends it SIGUSR1, upon which it ends and keeps its items (default: it gets no signal)",
+        help="arguments of memcached, separated by spaces. While memcached runs with different arguments, /readyz "
+        "fails, and the agent sends it SIGUSR1, so that it exits and keeps its items (default: no signal)",
     )
     parser.add_argument(
         "--items-file",

@@ -137,10 +137,10 @@ class PodWatcher:
     def _log_restart(self, process: Seen) -> None:
         items = record.restart(self._record, process)
         if items == "kept":
-            log.info("memcached was restarted with its items")
+            log.info("memcached was restarted and kept its items")
         elif items == "lost":
             level = logging.WARNING if self._arguments else logging.INFO
-            log.log(level, "memcached was restarted without its items")
+            log.log(level, "memcached was restarted and lost its items")
 
     def _current(self) -> ProcessRecord | None:
         """The record of the process that is connected now; None before its first sample."""

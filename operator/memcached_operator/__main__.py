@@ -77,14 +77,14 @@ def _domain(_: click.Context, parameter: click.Parameter, text: str) -> str:
     default=DEFAULT_IMAGE,
     envvar="RELATED_IMAGE_MEMCACHED",
     callback=_image,
-    help="Image for Memcached objects that have no spec.image.",
+    help="Image for Memcached objects without spec.image.",
 )
 @click.option(
     "--agent-image",
     default=DEFAULT_AGENT_IMAGE,
     envvar="RELATED_IMAGE_AGENT",
     callback=_image,
-    help="Image for the agents of Memcached objects that have no spec.agent.image.",
+    help="Image for the agents of Memcached objects without spec.agent.image.",
 )
 @click.option(
     "--cluster-domain",
@@ -94,7 +94,7 @@ def _domain(_: click.Context, parameter: click.Parameter, text: str) -> str:
 )
 @click.option(
     "--manage-certificates/--no-manage-certificates",
-    help="Issue and renew the webhook certificate; use this if neither OLM nor cert-manager does.",
+    help="Issue and renew the webhook certificate. Use this if neither OLM nor cert-manager does so.",
 )
 @click.option(
     "--certificate-lifetime",

@@ -338,7 +338,7 @@ def _run(stack: AsyncExitStack, stop: asyncio.Event, work: Coroutine[Any, Any, N
 
     def done(_: asyncio.Task[None]) -> None:
         if not task.cancelled():
-            log.critical("a port is no longer served; the process ends", exc_info=task.exception())
+            log.critical("a port is no longer served; the process exits", exc_info=task.exception())
             stop.set()
 
     task = asyncio.create_task(work)

@@ -163,7 +163,7 @@ def test_certificate_is_loaded_at_the_connection_limit_and_verified_later(node: 
         _fill(live, stack)
         node.tls.write(files(second))
         live.agent.wait_for(
-            503, "certificate: not verified yet, tried again: memcached has reached its connection limit"
+            503, "certificate: not verified yet; trying again: memcached has reached its connection limit"
         )
         text = live.agent.get()[1]
         assert value(text, SUCCESSFUL, source="certificate") == 1

@@ -147,5 +147,5 @@ def test_restarts_of_memcached_are_counted(root: Path, items: str, tmp_path: Pat
                 agent.wait_for(503, "memcached: ")
                 time.sleep(LONG_RESTART)
             log += agent.end()[1]
-    assert log.count("WARNING memcached_agent.watcher: memcached was restarted without its items") == 1, log
-    assert log.count("memcached was restarted with its items") == 2, log
+    assert log.count("WARNING memcached_agent.watcher: memcached was restarted and lost its items") == 1, log
+    assert log.count("memcached was restarted and kept its items") == 2, log

@@ -267,5 +267,5 @@ def test_identity_cannot_be_changed_without_the_webhook(plane: ControlPlane, nam
         with pytest.raises(ApiError) as caught:
             plane.change(key, {"spec": spec})
         assert "spec.identity" in str(caught.value)
-        assert "create another Memcached with it" in str(caught.value)
+        assert "create another Memcached with this value" in str(caught.value)
     plane.change(key, {"spec": {"size": 2, "identity": "Stable"}})

@@ -11,11 +11,11 @@ IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
 PORT = "must be between 1 and 65535"
 NODE_PORT = "must be between 30000 and 32767; remove the field to let Kubernetes choose one"
 PORT_NAME = "must consist of lower-case letters, digits and '-'"
-TWICE = "must be unique in ports"
+TWICE = "must be unique among the ports with the same protocol"
 TARGET = "or the name of another entry of ports with the same protocol and a numeric targetPort"
 NEGATIVE = "must be at least 0"
 ENV_NAME = "must consist of letters, digits, '_', '-' and '.', and must not start with a digit"
-SOURCES = "must name exactly one of configMapKeyRef, secretKeyRef, fieldRef, resourceFieldRef"
+SOURCES = "must set exactly one of configMapKeyRef, secretKeyRef, fieldRef, resourceFieldRef"
 
 SECRET = {"secretKeyRef": {"name": "credentials", "key": "password"}}
 FIELD = {"fieldRef": {"fieldPath": "metadata.name"}}
@@ -53,7 +53,7 @@ _RULES: Table = {
     ),
     "duplicate port name": (
         ports({"name": "web", "port": 80}, {"name": "web", "port": 81}),
-        ("spec.ports", "web", TWICE, "rename one"),
+        ("spec.ports", "web", "must be unique in ports", "rename one"),
     ),
     "target port 0": (ports({"port": 80, "targetPort": 0}), ("spec.ports[0].targetPort", "0", PORT)),
     "target port 65536": (ports({"port": 80, "targetPort": 65536}), ("spec.ports[0].targetPort", "65536", PORT)),

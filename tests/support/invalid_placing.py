@@ -6,7 +6,7 @@ from support.placing_edges import REQUIRED, pod
 
 OPERATOR = "must not be set, because the operator sets it"
 PERCENT = "such as 1 or 25%"
-VALUES = "must not be empty with In or NotIn, and must be absent otherwise"
+VALUES = "must be set with In or NotIn, and absent otherwise"
 KEY = "must have a key of at most 63 letters, digits"
 POD = "spec.podTemplate.spec"
 
@@ -119,7 +119,7 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "client of metrics without a selector": (
         {"monitoring": {}, "networkPolicy": {"metricsFrom": [{}]}},
-        ("spec.networkPolicy.metricsFrom[0]", "must have podSelector, namespaceSelector or ipBlock"),
+        ("spec.networkPolicy.metricsFrom[0]", "must set podSelector, namespaceSelector or ipBlock"),
     ),
     "client of metrics with both": (
         {
@@ -135,7 +135,7 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "no clients": ({"networkPolicy": {"from": []}}, ("spec.networkPolicy.from", "must not be empty")),
     "client without a field": (
         {"networkPolicy": {"from": [{}]}},
-        ("spec.networkPolicy.from[0]", "must have podSelector, namespaceSelector or ipBlock"),
+        ("spec.networkPolicy.from[0]", "must set podSelector, namespaceSelector or ipBlock"),
     ),
     "client with all fields": (
         {"networkPolicy": {"from": [{"podSelector": {}, "ipBlock": {"cidr": "192.0.2.0/24"}}]}},
@@ -172,7 +172,7 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     ),
     "toleration without key": (
         pod(tolerations=[{"operator": "Equal", "value": "a"}]),
-        (f"{POD}.tolerations[0].key", "must be set, unless operator is Exists", "set the key or operator: Exists"),
+        (f"{POD}.tolerations[0].key", "must be set unless operator is Exists", "set the key or operator: Exists"),
     ),
     "toleration of all values with a value": (
         pod(tolerations=[{"key": "a", "operator": "Exists", "value": "b"}]),
@@ -194,7 +194,7 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         pod(affinity=_nodes({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]})),
         (
             "matchExpressions[0].values",
-            "must not be empty with In or NotIn, must be one value with Gt or Lt, and absent",
+            "must be set with In or NotIn, one value with Gt or Lt, and absent",
         ),
     ),
     "two names of nodes": (

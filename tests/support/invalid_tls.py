@@ -7,7 +7,7 @@ TLS: Final = {"secretName": "sessions-tls"}
 SECRET: Final = "must be the name of a Secret in this namespace"
 RESERVED: Final = "must not be 11210, 9150 or 9151"
 AGENT_PORTS: Final = "must not be 9150 or 9151 with spec.monitoring"
-PLAINTEXT: Final = ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port is another port")
+PLAINTEXT: Final = ("spec.tls.plaintext", "must not be Enabled unless spec.tls.port differs from spec.containerPort")
 CLIENT_CA: Final = ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require")
 
 

@@ -53,14 +53,14 @@ def _kinds(_: click.Context, parameter: click.Parameter, text: str) -> tuple[Kin
     default=DEFAULT_IMAGE,
     envvar="RELATED_IMAGE_MEMCACHED",
     callback=_image,
-    help="Image that is set in Memcached objects without spec.image.",
+    help="Image to set in Memcached objects without spec.image.",
 )
 @click.option(
     "--agent-image",
     default=DEFAULT_AGENT_IMAGE,
     envvar="RELATED_IMAGE_AGENT",
     callback=_image,
-    help="Image that is set in Memcached objects that need an agent, without spec.agent.image.",
+    help="Image to set in Memcached objects that need an agent but have no spec.agent.image.",
 )
 @click.option(
     "--shutdown-delay",

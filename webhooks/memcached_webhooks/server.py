@@ -120,7 +120,7 @@ class AdmissionHandler:
         self._metrics.denials.labels(path, denial.reason).inc()
         if self._denials.allow(time.monotonic()):
             name = denial.details.get("name")
-            log.info("%s denied %s", path, quote(name) if name else "an object")
+            log.info("%s rejected %s", path, quote(name) if name else "an object")
 
     def _count(self, path: str, status: int, seconds: float) -> None:
         self._latency[path].observe(seconds)

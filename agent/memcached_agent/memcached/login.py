@@ -43,4 +43,4 @@ async def log_in_as_any(connection: MemcachedConnection, users: Iterable[User]) 
     for user in users:
         if await log_in(connection, user):
             return
-    raise connection.fail("rejected", "refuses the login: it has none of the users in the file")
+    raise connection.fail("rejected", "rejects the login: it accepts none of the users in the file")

@@ -16,6 +16,6 @@ def parse_target(value: str) -> int:
     is_number = value.isascii() and value.isdecimal() and len(value) <= MAX_DIGITS
     if not is_number or not 1 <= int(value) <= MAX_TARGET:
         quoted = repr(value[:MAX_QUOTED])
-        text = f"the annotation {ANNOTATION} is invalid, so that it has no effect: {quoted}"
+        text = f"the annotation {ANNOTATION} is invalid and has no effect: {quoted}"
         raise ValueError(f"{text}; use whole MiB from 1 to {MAX_TARGET}")
     return int(value)

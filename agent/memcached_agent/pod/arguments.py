@@ -26,7 +26,7 @@ INEFFECTIVE: Final = 600.0
 """Seconds until memcached is restarted again if a restart has not given it the arguments. They are in the file before
 the signal is sent, so that only another program than memcached can ignore them."""
 REMEDY: Final = f"restore the annotation {PREFIX}{NAME} of the pod, or delete the pod"
-PENDING: Final = "memcached does not run with the arguments of its pod yet; the agent restarts it with its items"
+PENDING: Final = "memcached does not use the arguments of its pod yet; the agent restarts it, and it keeps its items"
 
 
 class Signal(NamedTuple):
@@ -92,12 +92,12 @@ class Arguments:
         if last is None or now >= last.at + pause(last, process, arguments):
             processes.send(process, signal.SIGUSR1, self._proc)
             self._last, self._signals = Signal(process, arguments, now), self._signals + 1
-            log.info("sent SIGUSR1 to memcached, process %d, which restarts with other arguments", process.number)
+            log.info("sent SIGUSR1 to memcached, process %d, which restarts with new arguments", process.number)
         if last is None or last.process == process or last.wanted != arguments:
             return ""
         return (
-            "memcached was restarted, and does not run with the arguments of its pod; use an image whose program "
-            "memcached is memcached itself"
+            "memcached was restarted but does not use the arguments of its pod; use an image in which the program "
+            "memcached is memcached itself, not a script"
         )
 
     def _look(self) -> tuple[tuple[str, ...], Process]:

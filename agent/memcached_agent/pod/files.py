@@ -88,7 +88,7 @@ class Store:
         try:
             self._replace(encode(record))
         except OSError as error:
-            sentence = f"the state cannot be written, so that a restart of the agent forgets it: {error.strerror}"
+            sentence = f"the state cannot be written, so it is lost when the agent restarts: {error.strerror}"
             self.problem.report(sentence)
             return
         self._saved, self._saved_at = record, self._clock()

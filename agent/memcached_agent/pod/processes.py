@@ -54,14 +54,14 @@ def send(process: Process, signum: int, proc: str = PROC) -> None:
     directory = f"{proc}/{process.number}"
     try:
         if _started(directory) != process.started or not _catches(directory, signum):
-            raise UnverifiedError("memcached is starting; it gets the signal when it has started")
+            raise UnverifiedError("memcached is starting; the agent sends the signal when it has started")
         os.kill(process.number, signum)
     except (FileNotFoundError, ProcessLookupError):
-        raise UnverifiedError("memcached has ended; it gets the signal when it has started again") from None
+        raise UnverifiedError("memcached has exited; the agent sends the signal when it has started again") from None
     except PermissionError:
         raise InvalidError(
             "the agent may not send a signal to memcached, which runs as another user; set "
-            "spec.podTemplate.spec.securityContext.runAsUser, so that both have the same user"
+            "spec.podTemplate.spec.securityContext.runAsUser, so that both run as the same user"
         ) from None
     except OSError as error:
         raise InvalidError(f"the process of memcached cannot be read: {error.strerror}") from None

@@ -100,12 +100,12 @@ def _failure(file: File, user: User, current: list[User]) -> str:
     remedy = _remedy(file.content or b"")
     if user not in current:
         return f"memcached still accepts a user who is no longer in {file.path}; {remedy}"
-    return f"memcached refuses the user in line {current.index(user) + 1} of {file.path}; {remedy}"
+    return f"memcached rejects the user in line {current.index(user) + 1} of {file.path}; {remedy}"
 
 
 def _remedy(content: bytes) -> str:
     if not content.endswith(b"\n"):
-        return "end the file with a newline, without which memcached 1.6.18 ignores the last character"
+        return "end the file with a newline, because memcached 1.6.18 otherwise ignores the last character"
     if b"\r" in content:
-        return "remove the carriage returns, with which memcached 1.6.18 cannot read a single line"
+        return "remove the carriage returns, because memcached 1.6.18 cannot read lines that contain them"
     return "the agent reloads it again"

@@ -53,7 +53,7 @@ def read(path: str) -> File:
     except OSError as error:
         raise InvalidError(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > MAX_SIZE:
-        raise InvalidError(f"{path} has more than {MAX_SIZE} bytes; use a smaller file")
+        raise InvalidError(f"{path} is larger than {MAX_SIZE} bytes; use a smaller file")
     return File(path, content)
 
 

@@ -60,7 +60,7 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
         except ssl.SSLError as error:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise InvalidError(
-                    f"{files.key.path} is not the key of {files.certificate.path}; store both of the same certificate"
+                    f"{files.key.path} is not the key of {files.certificate.path}; store a certificate with its own key"
                 ) from None
             paths = f"{files.certificate.path} or {files.key.path}"
             raise InvalidError(f"{paths} cannot be loaded: {_reason(error)}; issue the certificate again") from None
@@ -72,7 +72,7 @@ def _certificates(file: File) -> list[bytes]:
     pieces = [part.partition(END_CERTIFICATE) for part in _content(file).split(BEGIN_CERTIFICATE)[1:]]
     if not pieces or not all(end for _, end, _ in pieces):
         raise InvalidError(
-            f"{file.path} has no certificate in PEM format, or an incomplete one; store all of it, as PEM"
+            f"{file.path} contains no complete certificate in PEM format; store the whole certificate as PEM"
         )
     return [b"".join((BEGIN_CERTIFICATE, body, end)) for body, end, _ in pieces]
 
@@ -81,9 +81,7 @@ def _check_key(file: File) -> None:
     if b"ENCRYPTED" in _content(file):
         _encrypted(file)
     if not any(_has_key(_content(file), name) for name in KEYS):
-        raise InvalidError(
-            f"{file.path} has no private key in PEM format, or an incomplete one; store all of it, as PEM"
-        )
+        raise InvalidError(f"{file.path} contains no complete private key in PEM format; store the whole key as PEM")
 
 
 def _has_key(content: bytes, name: bytes) -> bool:
@@ -123,7 +121,7 @@ def _check_client_ca(file: File, now: float) -> None:
         raise _malformed(file) from None
     only_authorities = len(dates) == context.cert_store_stats()["x509"]
     if only_authorities and not any(first <= now <= last for first, last in dates):
-        raise InvalidError(f"{file.path} has no certificate that is valid now; store the current one")
+        raise InvalidError(f"{file.path} contains no certificate that is valid now; store a valid one")
 
 
 def _verify(server: ssl.SSLContext, client: ssl.SSLContext, files: TlsFiles, authority: str) -> Pair:
@@ -155,7 +153,7 @@ def _pair(client: ssl.SSLObject, server: ssl.SSLContext) -> Pair:
 
 
 def _malformed(file: File) -> InvalidError:
-    return InvalidError(f"{file.path} has a certificate whose names or dates cannot be decoded; issue it again")
+    return InvalidError(f"{file.path} contains a certificate whose names or dates cannot be decoded; issue it again")
 
 
 def _reason(error: ssl.SSLError) -> str:

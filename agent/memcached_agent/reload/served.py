@@ -53,7 +53,7 @@ async def _handshake(port: int, context: ssl.SSLContext) -> ssl.SSLObject:
     except TimeoutError:
         raise UnverifiedError(f"memcached did not complete a TLS handshake within {TIMEOUT:g} s") from None
     except ssl.SSLError as error:
-        raise UnverifiedError(f"memcached refuses a TLS handshake: {error.reason}") from None
+        raise UnverifiedError(f"memcached rejects a TLS handshake: {error.reason}") from None
     except OSError as error:
         raise UnverifiedError(f"port {port} cannot be reached: {error.strerror or error}") from None
 

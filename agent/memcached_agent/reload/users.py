@@ -20,7 +20,9 @@ def parse_users(file: File) -> tuple[User, ...]:
         raise InvalidError(f"{path} is {'empty' if content == b'' else 'missing'}; add lines user:password")
     lines = content.removesuffix(b"\n").split(b"\n")
     if len(lines) > MAX_USERS:
-        raise InvalidError(f"{path} has {len(lines)} lines; memcached reads only {MAX_USERS}: remove the others")
+        raise InvalidError(
+            f"{path} contains {len(lines)} lines, but memcached reads only {MAX_USERS}; remove the others"
+        )
     for number, line in enumerate(lines, 1):
         if problem := _problem(line):
             raise InvalidError(f"{path}, line {number}: {problem}")

@@ -115,7 +115,7 @@ class FileWatcher(Generic[C, V]):
         except InvalidError as error:
             await self._fail(error)
         except (UnverifiedError, MemcachedError) as error:
-            self._report(f"not verified yet, tried again: {error}")
+            self._report(f"not verified yet; trying again: {error}")
 
     async def _apply(self, content: C, state: tuple[C, Hashable]) -> None:
         self._applied = None

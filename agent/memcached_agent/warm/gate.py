@@ -34,4 +34,4 @@ def parse_gate(value: str) -> Gate:
 
 def _invalid(value: str) -> str:
     quoted = repr(value[:MAX_QUOTED])
-    return f"the annotation {ANNOTATION} is invalid, so that the pod counts as warm: {quoted}; use the form {EXAMPLE}"
+    return f"the annotation {ANNOTATION} is invalid, so the pod counts as warm: {quoted}; use the form {EXAMPLE}"

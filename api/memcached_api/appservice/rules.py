@@ -94,7 +94,7 @@ ENV_SOURCE: Final = value_rule(
     "spec.envs[*].valueFrom",
     lambda source: sum(source.get(name) is not None for name in _ENV_SOURCES) == 1,
     f"[{', '.join(f'has(self.{name})' for name in _ENV_SOURCES)}].exists_one(given, given)",
-    f"must name exactly one of {', '.join(_ENV_SOURCES)}",
+    f"must set exactly one of {', '.join(_ENV_SOURCES)}",
 )
 
 
@@ -163,7 +163,7 @@ UNIQUE_PORTS: Final = unique_rule(
     "spec.ports",
     "port",
     f"a.port == b.port && {_SAME_PROTOCOL}",
-    "must be unique in ports for its protocol; use another number for one of the two",
+    "must be unique among the ports with the same protocol; use another number for one of the two",
     _with_protocol("port"),
 )
 
@@ -171,7 +171,7 @@ UNIQUE_NODE_PORTS: Final = unique_rule(
     "spec.ports",
     "nodePort",
     f"a.nodePort == b.nodePort && {_SAME_PROTOCOL}",
-    "must be unique in ports for its protocol; use another number for one of the two, or remove it",
+    "must be unique among the ports with the same protocol; use another number for one of the two, or remove it",
     _with_protocol("nodePort"),
 )
 
@@ -193,7 +193,8 @@ TARGET_PORT: Final = value_rule(
 
 _UNKNOWN_TARGET_PORT: Final = (
     "must be the number of the port that the container listens on, without quotes, or the name of another entry of "
-    "ports with the same protocol and a numeric targetPort; a name has at least one letter and at most 15 characters"
+    "ports with the same protocol and a numeric targetPort; a name contains at least one letter and at most 15 "
+    "characters"
 )
 
 

@@ -16,7 +16,7 @@ _ADDRESSES: Final = (
     "use spec.containerPort; memcached always listens on this TCP port of the pod, and on no other address"
 )
 _NO_SOCKET: Final = "remove the item, because the pods of a cache serve no UNIX socket"
-_EXITS: Final = "remove the item, because with it memcached prints a text and exits at once"
+_EXITS: Final = "remove the item, because it makes memcached print a text and exit"
 _TLS: Final = "use spec.tls"
 _TLS_DEFAULT: Final = "remove the item, because spec.tls uses the default of memcached and OpenSSL"
 _SASL: Final = "use spec.auth, because SASL needs the binary protocol, which memcached has deprecated"
@@ -25,7 +25,7 @@ _PROXY: Final = "remove the item, because the proxy needs configuration files an
 _DEFAULT: Final = "remove the item, because it is the default"
 _NO_EFFECT: Final = "remove the item, because it has no effect"
 _LOG_BUFFERS: Final = "remove the item, because the memory of log buffers is not part of the memory limit"
-_CHUNKS: Final = "use spec.cache.maxItemSize; its values fit only to the default of this option"
+_CHUNKS: Final = "use spec.cache.maxItemSize, whose values require the default of this option"
 _PRIVILEGES: Final = "remove the item, because the container's securityContext already drops all privileges"
 
 DENIED: Final[dict[str, str]] = dict(
@@ -41,16 +41,16 @@ DENIED: Final[dict[str, str]] = dict(
         ("--disable-evictions", "use spec.cache.evictions: false"),
         ("--verbose", "use spec.cache.verbosity"),
         ("--extended", "write the item as -o key=value"),
-        ("--enable-shutdown", "remove the item, because with it any client could stop the server"),
+        ("--enable-shutdown", "remove the item, because it lets any client stop the server"),
         *_with_remedy(("--help", "--license", "--version"), _EXITS),
-        ("--daemon", "remove the item, because with it the container exits at once"),
+        ("--daemon", "remove the item, because it makes the container exit at once"),
         ("--user", "remove the item, because only root can change the user, and the container does not run as root"),
         ("--pidfile", "remove the item, because the file system of the container is read-only"),
         ("--enable-coredumps", "remove the item, because the file system of the container is read-only"),
         ("--lock-memory", "remove the item, because locking memory needs a privilege that the container does not have"),
         (
             "--enable-largepages",
-            "remove the item, because with it memcached exits if its memory is below 39Mi",
+            "remove the item, because it makes memcached exit if its memory is below 39Mi",
         ),
         ("--napi-ids", "remove the item, because it needs settings of the node's network interface"),
         ("--enable-ssl", _TLS),
@@ -58,7 +58,10 @@ DENIED: Final[dict[str, str]] = dict(
         ("--auth-file", "use spec.auth"),
         ("--memory-file", "remove the item, because a memory file needs a volume"),
         ("-D", "remove the item, because statistics per prefix need memory without a limit"),
-        ("-o no_maxconns_fast", "use spec.cache.maxConnections; without maxconns_fast, further clients wait forever"),
+        (
+            "-o no_maxconns_fast",
+            "use spec.cache.maxConnections; without maxconns_fast, additional clients wait forever",
+        ),
         ("-o read_buf_mem_limit", "use spec.cache.maxConnections; at this limit memcached closes connections"),
         ("-o no_hashexpand", "use -o hashpower for a larger table at the start; a full table makes every request slow"),
         ("-o tail_repair_time", "remove the item, because it can free items that are in use"),

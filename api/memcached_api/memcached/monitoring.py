@@ -21,8 +21,8 @@ class PodMonitor(msgspec.Struct, frozen=True, rename="camel"):
     """A PodMonitor, through which the Prometheus operator finds the pods."""
 
     enabled: bool | None = None
-    """Whether to create a PodMonitor. Defaults to true. If the cluster does not serve `monitoring.coreos.com`, the
-    PodMonitor is created when it does."""
+    """Whether to create a PodMonitor. Defaults to true. It is created as soon as the cluster serves
+    `monitoring.coreos.com`."""
 
     interval: Annotated[str, Meta(min_length=1, max_length=MAX_INTERVAL_LENGTH)] | None = None
     """Time between two scrapes, such as `30s` or `1m30s`. Defaults to Prometheus' own setting."""

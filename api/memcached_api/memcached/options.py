@@ -42,10 +42,10 @@ _FACTOR: Final = r"0\.0[1-9]|0\.[1-9][0-9]?|[1-9](\.[0-9]{1,2})?"
 HASHPOWER: Final = "-o hashpower"
 
 ALLOWED: Final = (
-    Option("--disable-cas", "No CAS values: 8 bytes less per item; `cas` never stores"),
-    Option("--disable-dumping", "Deny `stats cachedump` and `lru_crawler metadump`, which list the keys"),
-    Option("--disable-flush-all", "Deny `flush_all`"),
-    Option("--disable-watch", "Deny `watch`"),
+    Option("--disable-cas", "Store no CAS values, which saves 8 bytes per item; the command `cas` then never stores"),
+    Option("--disable-dumping", "Reject `stats cachedump` and `lru_crawler metadump`, which list the keys"),
+    Option("--disable-flush-all", "Reject `flush_all`"),
+    Option("--disable-watch", "Reject `watch`"),
     Option(
         "--listen-backlog",
         "Connections that the kernel queues; memcached's default is 1024",
@@ -58,7 +58,7 @@ ALLOWED: Final = (
         "[1-9]|1[0-9]|20",
         "1 to 20",
     ),
-    Option("--protocol", "Protocols of the port: `ascii` denies the binary protocol", "ascii|auto", "ascii or auto"),
+    Option("--protocol", "Protocols of the port: `ascii` rejects the binary protocol", "ascii|auto", "ascii or auto"),
     Option(
         "--slab-growth-factor",
         "Ratio of the item sizes of successive slab classes; memcached's default is 1.25",
@@ -181,7 +181,7 @@ def arguments(items: Sequence[str]) -> list[str]:
 def explanation(item: str) -> str:
     """The message about an item that PATTERN does not match, with the remedy: `must …`, in one sentence."""
     if item.startswith("-o") and "," in item:
-        return "must contain one option; write each option of a comma-separated list as an item of its own"
+        return "must contain one option; write each option of a comma-separated list as a separate item"
     names = _meant(name_of(item))
     if len(names) > 1:
         return f"must be a complete name; write one of {', '.join(names)}"

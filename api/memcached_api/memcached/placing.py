@@ -105,8 +105,8 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True, rename="camel"):
     """How many pods node drains may evict at the same time."""
 
     enabled: bool | None = None
-    """Whether to create a PodDisruptionBudget. Defaults to true. A cache with one pod never gets one, because it would
-    block every drain."""
+    """Whether to create a PodDisruptionBudget. Defaults to true. A single pod gets none, because it would block every
+    drain."""
 
     max_unavailable: IntOrPercent | None = None
     """Maximum number of pods, or percentage rounded up, that evictions may make unavailable. At least 1. Defaults to 1.

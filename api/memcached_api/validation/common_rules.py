@@ -61,8 +61,8 @@ def _is_name(name: Any) -> bool:
 
 
 _NAME_MESSAGE: Final = (
-    f"must be a DNS-1035 label of at most {MAX_NAME_LENGTH} characters (lower-case letters, digits and '-', a letter "
-    "first), because its Service has the same name; create the object with a valid name"
+    f"must be a DNS-1035 label of at most {MAX_NAME_LENGTH} characters (lower-case letters, digits and '-', starting "
+    "with a letter), because its Service gets the same name; create the object with a valid name"
 )
 
 NAME: Final = Rule(

@@ -58,8 +58,8 @@ class Allowances:
     def _refuse(self, resource: Resource, namespace: str) -> None:
         if namespace not in self._refused:
             log.warning(
-                "namespace %r has more than %d objects, or %d MiB, with the label of this operator that belong to no "
-                "object of it: further ones are ignored",
+                "namespace %r contains more than %d objects, or %d MiB, with this operator's label that belong to no "
+                "object of this operator; additional objects are ignored",
                 namespace,
                 MAX_OBJECTS,
                 MAX_BYTES >> 20,

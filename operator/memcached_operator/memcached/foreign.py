@@ -43,8 +43,8 @@ def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
 def budget_notice(name: str) -> str:
     """The reason why no PodDisruptionBudget is created, and the remedy. `name`: that of another user's budget."""
     return (
-        f"No PodDisruptionBudget is created, because PodDisruptionBudget {name} selects the same pods, and "
-        "Kubernetes evicts no pod that has two. Delete it, or set spec.podDisruptionBudget.enabled to false"
+        f"No PodDisruptionBudget is created, because PodDisruptionBudget {name} selects the same pods, and Kubernetes "
+        "does not evict pods that two of them select. Delete it, or set spec.podDisruptionBudget.enabled to false"
     )
 
 

@@ -257,7 +257,7 @@ class Manager:
             try:
                 resize = await discover_resize(self._client)
             except ApiError as error:
-                log.warning("cannot find out whether pods can be resized: %s", explain(error))
+                log.warning("cannot determine whether pods can be resized: %s", explain(error))
                 await asyncio.sleep(self._max_backoff)
                 continue
             if resize is not self._reconciler.resize:

@@ -66,7 +66,7 @@ class PodSteps:
         patch = {**step.patch, "metadata": {**step.patch.get("metadata", {}), **version}}
         reply = await self._client.patch(key, patch, STRATEGIC_MERGE_PATCH, step.subresource)
         if version_of(reply) == version_of(step.pod):
-            raise ApiError(403, "Ineffective", "a policy of the cluster changes the request", INEFFECTIVE_PERIOD)
+            raise ApiError(403, "Ineffective", "a cluster policy changes the request", INEFFECTIVE_PERIOD)
         return reply
 
 

@@ -179,9 +179,9 @@ class Reconciler:
         """Sentences for the users of a namespace that no plan can know."""
         if number := self._cache.refused(namespace):
             yield (
-                f"{number} objects of namespace {namespace} are ignored: they have the label {SELECTOR}, belong to no "
-                f"object of this operator, and are more than {MAX_OBJECTS}, or larger than {MAX_BYTES >> 20} MiB in "
-                "all. Delete them, or remove the label"
+                f"{number} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "
+                f"no object of this operator, and exceed the limit of {MAX_OBJECTS} objects or {MAX_BYTES >> 20} MiB. "
+                "Delete them, or remove the label"
             )
 
     def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:

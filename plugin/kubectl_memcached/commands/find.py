@@ -96,8 +96,8 @@ def _as_table(key: str, lookups: Sequence[Lookup]) -> None:
         console.print(f"No pod that replied has the key {key}.")
     if len(holders) > 1:
         console.print(
-            f"{len(holders)} pods have the key: clients use different lists of servers, or used another one before "
-            "(docs/clients.md)."
+            f"{len(holders)} pods have the key: clients use different lists of servers, or used a different list "
+            "before (docs/clients.md)."
         )
 
 

@@ -23,7 +23,7 @@ from kubectl_memcached.progress import progress
 COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 NUMBERS = ("UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 
-AGENTLESS = "No WARM and CERT: the pods have no agent, which spec.monitoring adds."
+AGENTLESS = "WARM and CERT are not shown, because the pods have no agent. spec.monitoring adds one."
 
 
 @click.command()

@@ -88,7 +88,7 @@ def _misses(row: Row, reading: Reading) -> Iterator[str]:
     gets = number(reading.stats, "cmd_get") or 0
     if row.hit_ratio is not None and gets >= MANY_GETS and row.hit_ratio < LOW_RATIO and row.warm in (None, 1.0):
         share = units.percent(row.hit_ratio)
-        yield f"only {share} of the gets find an item: check keys and times to live of the clients"
+        yield f"only {share} of the gets find an item: check the keys and times to live that clients use"
 
 
 def _certificate(row: Row, _: Reading) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> Ite
         yield f"The pods run different versions of memcached, {' and '.join(versions)}: a rollout is not complete."
     nodes = {row.node for row in rows if row.node}
     if len(rows) > 1 and len(nodes) == 1:
-        yield f"All pods run on node {next(iter(nodes))}: its failure costs all items (docs/placing.md)."
+        yield f"All pods run on node {next(iter(nodes))}. If it fails, all items are lost (docs/placing.md)."
     size = integer(cr, "spec", "size")
     if size is not None and len(rows) < size and rows:
         yield f"{len(rows)} of {size} pods exist."
@@ -143,6 +143,6 @@ def _uneven(readings: Sequence[Reading]) -> Iterator[str]:
     most, least = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
     if rates[most] >= UNEVEN * max(rates[least], 1e-9):
         yield (
-            f"{most} gets {rates[most]:.1f} requests per second, {least} {rates[least]:.1f}: a client has an old list "
+            f"{most} gets {rates[most]:.1f} requests per second, {least} {rates[least]:.1f}: a client uses an old list "
             "of servers (docs/clients.md), or a key is in high demand."
         )

@@ -86,7 +86,7 @@ def unobserved(cr: Object) -> str:
         return "The object has no status: no operator reconciles it. Check that one runs and watches its namespace."
     observed, generation = integer(cr, "status", "observedGeneration"), integer(cr, "metadata", "generation")
     if observed is not None and generation is not None and observed < generation:
-        return "The status is that of an earlier spec: the operator has not observed the last change yet."
+        return "The status describes an earlier spec. The operator has not observed the latest change yet."
     return ""
 
 

@@ -87,7 +87,7 @@ def test_refused_login_is_a_problem_without_the_password() -> None:
         task = asyncio.create_task(client.run())
         await until(lambda: client.errors["rejected"] > 1)
         problem = await client.problem()
-        assert "refuses the login: it has none of the users in the file" in problem
+        assert "rejects the login: it accepts none of the users in the file" in problem
         assert "secret" not in problem
         assert client.connected is None
         memcached.known = {"alice secret"}
@@ -166,10 +166,10 @@ def test_user_that_is_not_accepted_is_reported_by_its_line(tmp_path: Path, monke
 
     async def scenario() -> None:
         source = prepared(tmp_path, memcached, monkeypatch, "u new", "alice secre")
-        with pytest.raises(InvalidError, match=r"refuses the user in line 2 of .*/users; end the file with a newline"):
+        with pytest.raises(InvalidError, match=r"rejects the user in line 2 of .*/users; end the file with a newline"):
             await source.apply(source.read())
         (tmp_path / "users").write_bytes(b"u:new\nalice:secret\n")
-        with pytest.raises(InvalidError, match=r"refuses the user in line 2 of .*; the agent reloads it again"):
+        with pytest.raises(InvalidError, match=r"rejects the user in line 2 of .*; the agent reloads it again"):
             await source.apply(source.read())
 
     run(memcached, scenario)

@@ -16,7 +16,7 @@ from .samples import value
 
 ITEMS = "/cache/items"
 FIXED = ("-p", "11211", "-Y", "/auth/users", "-e", ITEMS)
-IGNORED = "memcached was restarted, and does not run with the arguments of its pod; use an image"
+IGNORED = "memcached was restarted but does not use the arguments of its pod; use an image"
 
 
 class Pod:

@@ -82,7 +82,7 @@ FAULTS = {
     "closed": (close, "memcached closed a connection before the TLS handshake was complete|cannot be reached"),
     "limit": (at_limit, "memcached has reached its connection limit and refuses new connections"),
     "silent": (silent, "memcached did not complete a TLS handshake within 0.3 s"),
-    "plain": (plain, "memcached refuses a TLS handshake: WRONG_VERSION_NUMBER"),
+    "plain": (plain, "memcached rejects a TLS handshake: WRONG_VERSION_NUMBER"),
 }
 
 
@@ -174,7 +174,7 @@ def test_expiry_is_known_although_the_files_are_bad(tmp_path: Path, pair: Pair) 
             watched = FileWatcher(source)
             await replies_again(client)
             await watched.step()
-            assert "has no certificate in PEM format" in await watched.problem()
+            assert "contains no complete certificate in PEM format" in await watched.problem()
             assert source.expires == pair.not_after.timestamp()
 
     with_client(scenario)

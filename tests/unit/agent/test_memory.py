@@ -15,7 +15,7 @@ INVALID = ["", "0", "-1", "+1", "1.5", "64Mi", "64 ", "1_000", "٦٤", "10737418
 
 @pytest.mark.parametrize("text", INVALID, ids=range(len(INVALID)))
 def test_invalid_target_is_quoted_and_bounded(text: str) -> None:
-    with pytest.raises(ValueError, match="memory is invalid, so that it has no effect: ") as raised:
+    with pytest.raises(ValueError, match="memory is invalid and has no effect: ") as raised:
         target.parse_target(text)
     message = str(raised.value)
     assert repr(text[:64]) in message

@@ -154,7 +154,7 @@ def test_invalid_target_has_no_effect(tmp_path: Path, caplog: pytest.LogCaptureF
         pod.annotate(memory="1G")
         await pod.work(60)
         assert (await pod.watcher.obstacle(), commands(pod)) == ("", [])
-        assert "memory is invalid, so that it has no effect: '1G'; use whole MiB" in await pod.problem()
+        assert "memory is invalid and has no effect: '1G'; use whole MiB" in await pod.problem()
         assert "memory_target" not in pod.metrics()
         pod.annotate(memory="128")
         await pod.work(5)

@@ -39,8 +39,8 @@ SIGNALS = {
     "started": (Process(12, 7), CATCHES, None, None, ""),
     "starting": (Process(12, 7), 0x4000, None, UnverifiedError, "memcached is starting"),
     "another process": (Process(12, 6), CATCHES, None, UnverifiedError, "memcached is starting"),
-    "ended": (Process(13, 7), CATCHES, None, UnverifiedError, "memcached has ended"),
-    "ends": (Process(12, 7), CATCHES, ProcessLookupError(), UnverifiedError, "memcached has ended"),
+    "ended": (Process(13, 7), CATCHES, None, UnverifiedError, "memcached has exited"),
+    "ends": (Process(12, 7), CATCHES, ProcessLookupError(), UnverifiedError, "memcached has exited"),
     "another user": (Process(12, 7), CATCHES, PermissionError(), InvalidError, r"securityContext\.runAsUser"),
 }
 

@@ -45,11 +45,11 @@ def test_restarts_are_counted(tmp_path: Path, agent: str) -> None:
 
 
 LINES: dict[str, tuple[Process, bool, str]] = {
-    "kept": (KEPT, True, "INFO memcached was restarted with its items"),
-    "kept, with another process ID": (OTHER, True, "INFO memcached was restarted with its items"),
-    "kept without -e": (KEPT, False, "INFO memcached was restarted with its items"),
-    "lost": (LOST, True, "WARNING memcached was restarted without its items"),
-    "lost without -e": (LOST, False, "INFO memcached was restarted without its items"),
+    "kept": (KEPT, True, "INFO memcached was restarted and kept its items"),
+    "kept, with another process ID": (OTHER, True, "INFO memcached was restarted and kept its items"),
+    "kept without -e": (KEPT, False, "INFO memcached was restarted and kept its items"),
+    "lost": (LOST, True, "WARNING memcached was restarted and lost its items"),
+    "lost without -e": (LOST, False, "INFO memcached was restarted and lost its items"),
 }
 
 

@@ -27,7 +27,7 @@ def test_valid_file(content: bytes, expected: list[tuple[bytes, bytes]]) -> None
 INVALID = {
     "missing": (None, "/users is missing; add lines user:password"),
     "empty": (b"", "/users is empty; add lines user:password"),
-    "nine": (b"u:p\n" * 9, "/users has 9 lines; memcached reads only 8: remove the others"),
+    "nine": (b"u:p\n" * 9, "/users contains 9 lines, but memcached reads only 8; remove the others"),
     "long": (b"u:" + b"x" * (MAX_LINE - 1), "/users, line 1: longer than 254 bytes; use a shorter password"),
     "long with CR": (b"u:" + b"x" * (MAX_LINE - 2) + b"\r\n", "/users, line 1: longer than 254 bytes"),
     "empty line": (b"u:p\n\nv:q\n", "/users, line 2: empty; remove the line"),

@@ -120,7 +120,7 @@ def test_timeout_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
     assert own(caplog) == ["WARNING warm after 900 s (timeout): 600 hits of 6000 gets"]
 
 
-NO_GATE = {"missing": "", "invalid": "is invalid, so that the pod counts as warm: 'x'", "unreadable": "cannot be read"}
+NO_GATE = {"missing": "", "invalid": "is invalid, so the pod counts as warm: 'x'", "unreadable": "cannot be read"}
 
 
 @pytest.mark.parametrize(("kind", "problem"), NO_GATE.items())
@@ -205,7 +205,7 @@ def test_problem_of_the_state_directory_is_reported(tmp_path: Path, caplog: pyte
         assert await pod.problem() == "the state cannot be read: Not a directory"
         await pod.work(60, 90, 10)
         assert await pod.watcher.obstacle() == ""
-        assert "cannot be written, so that a restart of the agent forgets it: Not" in await pod.problem()
+        assert "cannot be written, so it is lost when the agent restarts: Not" in await pod.problem()
         pod.state.unlink()
         pod.state.mkdir()
         await pod.work(5, 90, 10)

@@ -134,7 +134,7 @@ def test_unverified_reload_does_not_count_as_a_failure_of_the_file(
             await watched.step()
         assert source.applied == ["one", "two", "two", "two"]
         assert watched.successful
-        assert await watched.problem() == "not verified yet, tried again: no connection"
+        assert await watched.problem() == "not verified yet; trying again: no connection"
         source.failure = None
         await watched.step()
         assert (watched.successful, await watched.problem()) == (True, "")

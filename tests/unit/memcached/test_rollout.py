@@ -29,8 +29,8 @@ def snapshot(*, paused: bool = False, annotation: str | None = None) -> Snapshot
 
 def test_rollout_is_complete_when_each_update_is_in_effect() -> None:
     """A pod with the new revision counts as updated while it restarts."""
-    found = rollout(snapshot(), PodUpdate(complete=False, doing={"cache-2": "restarts with its items"}), NOW)
-    assert (found.complete, found.doing) == (False, ("cache-2 restarts with its items",))
+    found = rollout(snapshot(), PodUpdate(complete=False, doing={"cache-2": "is restarting and keeps its items"}), NOW)
+    assert (found.complete, found.doing) == (False, ("cache-2 is restarting and keeps its items",))
     assert rollout(snapshot(), PodUpdate(complete=True), NOW).complete
 
 

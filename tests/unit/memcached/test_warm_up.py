@@ -72,7 +72,7 @@ def test_pods_that_warm_up_are_available() -> None:
     found = conditions(WARM, pods, updated=1)
     assert (found["Available"]["status"], found["Available"]["message"]) == ("True", "3 of 3 pods serve clients")
     assert found["Progressing"]["status"] == "True"
-    message = "1 of 3 pods are updated; cache-2 warms up, which takes at most 1200 s"
+    message = "1 of 3 pods are updated; cache-2 is warming up, for at most 1200 s"
     assert found["Progressing"]["message"] == message
     without = conditions(SPEC, pods, updated=1)
     assert (without["Available"]["status"], without["Progressing"]["message"]) == ("False", "1 of 3 pods are updated")

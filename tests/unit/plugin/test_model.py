@@ -99,7 +99,7 @@ def test_status_of_an_earlier_generation() -> None:
     cr = memcached()
     assert unobserved(cr) == ""
     cr["metadata"]["generation"] = 2
-    assert "has not observed the last change yet" in unobserved(cr)
+    assert "has not observed the latest change yet" in unobserved(cr)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def reading(number: int, changed: dict[str, Any], **of_pod: Any) -> Reading:
         (reading(0, {"listen_disabled_num": 3}), "the connection limit was reached 3 times"),
         (reading(0, {}, last_exit="OOMKilled", restarts=2), "out of memory and restarted 2 times"),
         (reading(0, {"version": "1.6.18"}), "different versions of memcached, 1.6.18 and 1.6.38"),
-        (reading(0, {"cmd_get": 90000}), "a client has an old list of servers"),
+        (reading(0, {"cmd_get": 90000}), "a client uses an old list of servers"),
         (replace(reading(0, {}), settings={"verbosity": "2"}), "the log contains the keys of all commands"),
         (replace(reading(0, {}), metrics=AgentMetrics(expires=13.5 * DAY)), "the certificate expires in 13 days"),
     ],

@@ -27,7 +27,7 @@ def test_healthy_cache_without_agent(run: Run) -> None:
     result = run("status", "sessions")
     assert result.code == 0
     assert "Memcached shop/sessions is ready\n2 of 2 pods ready, Stable, 64Mi per pod\n" in result.output
-    assert f"{TABLE}No WARM and CERT: the pods have no agent" in result.output
+    assert f"{TABLE}WARM and CERT are not shown, because the pods have no agent" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
 
 

@@ -109,7 +109,7 @@ def test_failed_step_is_not_repeated_at_once() -> None:
 
 def test_step_without_effect_counts_as_denied() -> None:
     api, _, result = made(PodStep(POD, PATCH, "resize", "Use another"), times=3, version="7")
-    message = "Pod cache-0 cannot be resized: a policy of the cluster changes the request. Use another"
+    message = "Pod cache-0 cannot be resized: a cluster policy changes the request. Use another"
     assert [(each.reason, each.message) for each in result.problems] == [("ApplyFailed", message)] * 3
     assert len(api.requests) == 1, "events must not repeat it"
     assert result.errors[0].retry_after == INEFFECTIVE_PERIOD

@@ -103,7 +103,7 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
             {},
             [
                 f"spec.ports: {REPLACES}",
-                "spec.ports: without ports, the Service is deleted with its cluster IP and node ports",
+                "spec.ports: without ports, the Service is deleted, and its cluster IP and node ports are released",
             ],
         ),
         ({"size": "x"}, {"image": "nginx:2"}, []),

@@ -214,7 +214,7 @@ def test_identity_cannot_be_changed(new: Any, old: Any, denied: list[str]):
     result = respond(memcached.VALIDATE, obj(new), obj(old))
     assert fields(result) == denied
     if result.denial:
-        assert "create another Memcached with it" in result.denial.message
+        assert "create another Memcached with this value" in result.denial.message
 
 
 def test_errors_are_not_tolerated_without_an_old_object():

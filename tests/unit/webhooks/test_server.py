@@ -237,8 +237,8 @@ def test_only_names_are_logged(directory: Path, caplog: pytest.LogCaptureFixture
 
     with caplog.at_level(logging.DEBUG):
         run_process(directory, scenario)
-    assert f'{VALIDATE} denied "cache"' in caplog.text
-    assert f"{VALIDATE} denied an object" in caplog.text
+    assert f'{VALIDATE} rejected "cache"' in caplog.text
+    assert f"{VALIDATE} rejected an object" in caplog.text
     assert "secret" not in caplog.text
 
 
@@ -262,9 +262,9 @@ def test_names_are_escaped_in_the_log(source: str, directory: Path, caplog: pyte
 
     with caplog.at_level(logging.INFO):
         run_process(directory, scenario)
-    lines = [record.getMessage() for record in caplog.records if "denied" in record.getMessage()]
+    lines = [record.getMessage() for record in caplog.records if "rejected" in record.getMessage()]
     assert all(line.isprintable() for line in lines)
-    assert [msgspec.json.decode(line.partition(" denied ")[2]) for line in lines] == list(HOSTILE.values())
+    assert [msgspec.json.decode(line.partition(" rejected ")[2]) for line in lines] == list(HOSTILE.values())
 
 
 def test_logged_denials_are_rate_limited_but_all_are_counted(
@@ -282,7 +282,7 @@ def test_logged_denials_are_rate_limited_but_all_are_counted(
     with caplog.at_level(logging.INFO):
         run_process(directory, scenario)
     seconds = int(time.monotonic()) - int(started) + 1
-    assert 2 <= sum("denied" in record.getMessage() for record in caplog.records) <= 2 * seconds
+    assert 2 <= sum("rejected" in record.getMessage() for record in caplog.records) <= 2 * seconds
 
 
 def test_unexpected_error_is_counted_and_does_not_stop_the_server(

@@ -18,15 +18,15 @@ REPLACES_3 = "this change replaces 3 pods, a few at a time; their cached items a
 SLOTS = {"size": 3, "identity": "Stable"}
 ONE_AT_A_TIME = "this change replaces 3 pods, one at a time"
 LOST = "their cached items are lost"
-UPDATES_3 = "this change updates 3 pods in place, one at a time; no cached item is lost"
-RESIZES_3 = "this change resizes 3 pods in place, one at a time; no cached item is lost"
-RESTARTS_3 = "this change restarts memcached in 3 pods, one at a time; no cached item is lost"
+UPDATES_3 = "this change updates 3 pods in place, one at a time; cached items are kept"
+RESIZES_3 = "this change resizes 3 pods in place, one at a time; cached items are kept"
+RESTARTS_3 = "this change restarts memcached in 3 pods, one at a time; cached items are kept"
 NO_RESIZE = "A cluster that cannot resize pods replaces them, and their cached items are lost"
 WATCHED: dict[str, Any] = {**SLOTS, "monitoring": {}, "agent": {"image": "a:1"}}
 WARM: dict[str, Any] = {**SLOTS, "agent": {"image": "a:1"}, "cache": {"warmRestart": True}}
 WARM_UP: dict[str, Any] = {"rollout": {"warmUp": {}}}
 SEVERAL: dict[str, Any] = {"rollout": {"maxUnavailable": "10%"}}
-LIMITED = "spec.rollout.maxUnavailable is limited to {} by spec.podDisruptionBudget.maxUnavailable; raise that, too"
+LIMITED = "spec.podDisruptionBudget.maxUnavailable limits spec.rollout.maxUnavailable to {}; raise it as well"
 PACES: list[tuple[dict[str, Any], str]] = [
     ({}, "at most 5 at a time"),
     ({"podDisruptionBudget": {"enabled": False}}, "at most 5 at a time"),
@@ -34,10 +34,10 @@ PACES: list[tuple[dict[str, Any], str]] = [
     ({"podDisruptionBudget": {}}, "one at a time"),
     (
         {"rollout": {"maxUnavailable": 3, "warmUp": {}}},
-        "at most 3 at a time, with those that are not warm yet",
+        "at most 3 at a time, including pods that are not warm yet",
     ),
 ]
-CLIENTS = "Clients must use all addresses of the Service's name, or set spec.identity to Stable for a name per pod"
+CLIENTS = "Clients must use all addresses of the Service's name. To give each pod a name, set spec.identity to Stable"
 MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
@@ -112,14 +112,14 @@ def cache(**settings: Any) -> dict[str, Any]:
         (
             {**WATCHED, "size": 1},
             {**WATCHED, "size": 1, "agent": {"image": "a:2"}},
-            ["spec.agent.image: this change updates 1 pod in place; no cached item is lost"],
+            ["spec.agent.image: this change updates 1 pod in place; cached items are kept"],
         ),
         (
             WATCHED,
             {**WATCHED, **WARM_UP},
             [
                 "spec.rollout.warmUp: this change updates 3 pods in place, one at a time, each after the previous one "
-                "is warm; no cached item is lost"
+                "is warm; cached items are kept"
             ],
         ),
         (WATCHED, {**WATCHED, **cache(memory="256Mi")}, [f"spec.cache.memory: {RESIZES_3}. {NO_RESIZE}"]),
@@ -127,7 +127,7 @@ def cache(**settings: Any) -> dict[str, Any]:
             {**SLOTS, "size": 1, **resources(memory="128Mi"), **cache(memory="64Mi")},
             {**SLOTS, "size": 1, **resources(memory="256Mi"), **cache(memory="64Mi")},
             [
-                "spec.resources: this change resizes 1 pod in place; no cached item is lost. A cluster that cannot "
+                "spec.resources: this change resizes 1 pod in place; cached items are kept. A cluster that cannot "
                 "resize pods replaces it, and its cached items are lost"
             ],
         ),
@@ -136,14 +136,14 @@ def cache(**settings: Any) -> dict[str, Any]:
             {**WARM, "image": "memcached:2"},
             {**WARM, "image": "memcached:1"},
             [
-                "spec.image: this change restarts memcached in 3 pods, one at a time; an older release cannot read "
-                "the cached items, which are lost"
+                "spec.image: this change restarts memcached in 3 pods, one at a time; cached items are lost, "
+                "because an older release cannot read them"
             ],
         ),
         (
             {**WARM, "image": "memcached:1.6"},
             {**WARM, "image": "memcached:1.6.38"},
-            [f"spec.image: {RESTARTS_3}, except with an older release"],
+            [f"spec.image: {RESTARTS_3}, unless the release is older"],
         ),
         (
             WARM,

@@ -41,4 +41,4 @@ def _size_warnings(new: int, old: int) -> Iterator[str]:
 
 def _port_warnings(new: AppServiceSpec, old: AppServiceSpec) -> Iterator[str]:
     if old.ports and not new.ports:
-        yield "spec.ports: without ports, the Service is deleted with its cluster IP and node ports"
+        yield "spec.ports: without ports, the Service is deleted, and its cluster IP and node ports are released"

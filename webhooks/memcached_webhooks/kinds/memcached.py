@@ -66,9 +66,9 @@ EFFECT_TEXT: Final = {
 """The effect of a change on pods that it does not replace: the words before and after their number."""
 
 ITEMS_TEXT: Final[dict[bool | None, str]] = {
-    False: "no cached item is lost",
-    True: "an older release cannot read the cached items, which are lost",
-    None: "no cached item is lost, except with an older release",
+    False: "cached items are kept",
+    True: "cached items are lost, because an older release cannot read them",
+    None: "cached items are kept, unless the release is older",
 }
 """The effect on the items of a change that keeps the pods, by whether the release of memcached is older."""
 
@@ -184,7 +184,7 @@ def _pace(new: MemcachedSpec) -> str:
         return ONE if new.rollout and _is_one_pod_more_or_less(new.rollout) else FEW
     slots = slots_at_once(new)
     if slots > 1:
-        return f"at most {slots} at a time{'' if warm_up_of(new) is None else ', with those that are not warm yet'}"
+        return f"at most {slots} at a time{'' if warm_up_of(new) is None else ', including pods that are not warm yet'}"
     return ONE if warm_up_of(new) is None else f"{ONE}, each after the previous one is warm"
 
 
@@ -198,7 +198,7 @@ def _limit_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[s
     limits = [slots_at_once(spec) if _is_limited(spec) else None for spec in (new, old) if spec]
     if limits[0] is not None and limits[0] not in limits[1:]:
         budget = "spec.podDisruptionBudget.maxUnavailable"
-        yield f"spec.rollout.maxUnavailable is limited to {limits[0]} by {budget}; raise that, too"
+        yield f"{budget} limits spec.rollout.maxUnavailable to {limits[0]}; raise it as well"
 
 
 def _is_limited(spec: MemcachedSpec) -> bool:
@@ -229,7 +229,9 @@ def _outdated_warnings(field: str, image: str | None, default_image: str) -> Ite
 def _address_warnings(new: MemcachedSpec) -> Iterator[str]:
     """A warning about clients that use only one of several pods, which have no names of their own."""
     if new.size > 1 and not is_stable(new):
-        yield "Clients must use all addresses of the Service's name, or set spec.identity to Stable for a name per pod"
+        yield (
+            "Clients must use all addresses of the Service's name. To give each pod a name, set spec.identity to Stable"
+        )
 
 
 def _size_warnings(new: MemcachedSpec, old: MemcachedSpec) -> Iterator[str]:

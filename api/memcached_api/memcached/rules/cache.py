@@ -97,7 +97,7 @@ THREADS: Final = range_rule(
 )
 
 VERBOSITY: Final = range_rule(
-    "spec.cache.verbosity", 0, 2, "; 0 logs only errors at start, 1 also later errors, 2 also the commands of clients"
+    "spec.cache.verbosity", 0, 2, "; 0 logs only errors at startup, 1 also later errors, 2 also the commands of clients"
 )
 
 

@@ -66,7 +66,7 @@ GRACE_PERIOD: Final = range_rule(
     "spec.podTemplate.spec.terminationGracePeriodSeconds",
     MIN_GRACE_SECONDS,
     MAX_GRACE_SECONDS,
-    "; a pod needs 5 s until clients have stopped using it, and a few more to stop; the default is 30",
+    "; clients need 5 s to stop using a pod, and memcached needs a few more to stop; the default is 30",
 )
 
 MIN_READY_SECONDS: Final = range_rule("spec.rollout.minReadySeconds", 0, MAX_READY_SECONDS, ", a day; the default is 0")
@@ -82,7 +82,7 @@ UNIQUE_CONSTRAINTS: Final = unique_rule(
     "spec.podTemplate.spec.topologySpreadConstraints",
     "topologyKey",
     "a.topologyKey == b.topologyKey && a.whenUnsatisfiable == b.whenUnsatisfiable",
-    "must be unique in topologySpreadConstraints for its whenUnsatisfiable; remove one of the two",
+    "must be unique among the constraints with the same whenUnsatisfiable; remove one of the two",
     _constraint_key,
 )
 
@@ -131,13 +131,13 @@ BUDGET: Final = _int_or_percent_rule(
     "spec.podDisruptionBudget.maxUnavailable",
     1,
     "([1-9][0-9]?|100)",
-    "must be a number of pods of at least 1, or a percentage from 1% to 100%, such as 1 or 25%; with 0, a drain of a "
-    "node would never end",
+    "must be a number of pods of at least 1, or a percentage from 1% to 100%, such as 1 or 25%; with 0, a node drain "
+    "would never finish",
 )
 
 ZERO: Final = (0, "0%")
 _NO_PROGRESS: Final = (
-    "must not be 0 together with spec.rollout.maxUnavailable, because no pod could be replaced; raise one"
+    "must not be 0 together with spec.rollout.maxUnavailable, because no pod could be replaced; raise one of them"
 )
 
 
@@ -162,7 +162,7 @@ RESTART_TIME: Final = value_rule(
     "must be a time in RFC 3339, such as 2026-11-22T10:00:00Z",
 )
 
-_EMPTY_PEER: Final = "must have podSelector, namespaceSelector or ipBlock; remove this entry or complete it"
+_EMPTY_PEER: Final = "must set podSelector, namespaceSelector or ipBlock; complete or remove this entry"
 _MIXED_PEER: Final = "must not be set together with a selector; use two entries"
 _PEER_FIELDS: Final = ("podSelector", "namespaceSelector", "ipBlock")
 

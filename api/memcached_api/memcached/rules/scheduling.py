@@ -22,7 +22,7 @@ TOLERATION_KEY: Final = field_rule(
     "key",
     lambda toleration: bool(toleration.get("key")) or toleration.get("operator") == "Exists",
     f"(has(self.key) && self.key != '') || {_CEL_EXISTS}",
-    "must be set, unless operator is Exists, which then tolerates all taints; set the key or operator: Exists",
+    "must be set unless operator is Exists, which then tolerates all taints; set the key or operator: Exists",
 )
 
 TOLERATION_VALUE: Final = field_rule(
@@ -83,8 +83,8 @@ _LISTED: Final = ("In", "NotIn")
 _UNLISTED: Final = ("Exists", "DoesNotExist")
 _COMPARED: Final = ("Gt", "Lt")
 _CEL_COUNT: Final = "(has(self.values) ? size(self.values) : 0)"
-_VALUES: Final = "must not be empty with In or NotIn, and must be absent otherwise"
-_NODE_VALUES: Final = "must not be empty with In or NotIn, must be one value with Gt or Lt, and absent otherwise"
+_VALUES: Final = "must be set with In or NotIn, and absent otherwise"
+_NODE_VALUES: Final = "must be set with In or NotIn, one value with Gt or Lt, and absent otherwise"
 
 
 def _count(requirement: Requirement) -> int:

@@ -72,8 +72,8 @@ def _too_many_services(spec: Mapping[str, Any]) -> Iterable[Violation]:
 
 _IS_POOLED: Final = f"!has(self.identity) || self.identity != '{STABLE}'"
 _IDENTITY: Final = (
-    "cannot be changed, because all pods and their addresses would change; create another Memcached with it, move the "
-    "clients there, and delete this one"
+    "cannot be changed, because all pods and their addresses would change; create another Memcached with this value, "
+    "move the clients to it, and delete this one"
 )
 
 
@@ -106,7 +106,7 @@ def _stable_rule(field: str, holds: Callable[[Any], bool], cel: str, message: st
     return Rule("spec", violations, f"{_IS_POOLED} || {absent} || {cel}", message, field_path=f".{field}")
 
 
-_PER_POD: Final = "must not be true without spec.identity Stable, because only slots have Services of their own"
+_PER_POD: Final = "must not be true without spec.identity Stable, because only slots can have their own Services"
 
 SLOTS: Final = blocking(
     _stable_rule(

@@ -86,8 +86,8 @@ LOOPBACK_PORT_IN_USE: Final = field_rule(
 )
 
 _SAME_PORT: Final = (
-    "must not be Enabled unless spec.tls.port is another port than spec.containerPort, which serves clients without "
-    "TLS; set spec.tls.port, for example to 11212"
+    "must not be Enabled unless spec.tls.port differs from spec.containerPort, which serves clients without TLS; set "
+    "spec.tls.port, for example to 11212"
 )
 
 
@@ -106,7 +106,7 @@ PLAINTEXT: Final = field_rule(
 )
 
 _CLIENT_CA: Final = (
-    "must be set only with clientAuth Request or Require, because without them no client is verified; remove it or set "
+    "must be set only with clientAuth Request or Require, because otherwise no client is verified; remove it or set "
     "spec.tls.clientAuth"
 )
 
@@ -138,7 +138,8 @@ MONITORING_TLS: Final = field_rule(
 
 _ANY_PROTOCOL: Final = "--protocol=auto"
 _PROTOCOL: Final = (
-    f"must not contain {_ANY_PROTOCOL} with spec.auth, because clients log in by memcached's text protocol; remove it"
+    f"must not contain {_ANY_PROTOCOL} with spec.auth, because clients log in through memcached's text protocol; "
+    "remove it"
 )
 
 

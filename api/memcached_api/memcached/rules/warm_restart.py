@@ -28,7 +28,7 @@ ONLY_STABLE: Final = field_rule(
 _SMALLEST: Final = memory.mebibytes_text(memory.MIN_WARM_CACHE)
 _MEMORY: Final = (
     f"must be at least {_SMALLEST} with spec.cache.warmRestart, because memcached then reserves 1Mi of it for each of "
-    f"{memory.SLAB_CLASSES} sizes of items; raise it"
+    f"{memory.SLAB_CLASSES} slab classes; raise it"
 )
 
 

@@ -25,8 +25,8 @@ HIT_RATIO: Final = range_rule("spec.rollout.warmUp.hitRatio", 1, 100, ", a perce
 MIN_REQUESTS: Final = range_rule("spec.rollout.warmUp.minRequests", 0, MAX_REQUESTS, "; the default is 100")
 
 _POOLED: Final = (
-    "must not be set without spec.identity Stable, because only the pod of a slot gets the items of its predecessor; "
-    "remove it"
+    "must not be set without spec.identity Stable, because only a pod in a slot takes over the keys of the pod that "
+    "it replaces; remove it"
 )
 
 

@@ -69,5 +69,5 @@ def _sentences(warming: list[str], seconds: int) -> Iterator[str]:
         return
     names = ", ".join(warming[:MAX_NAMES])
     more = f" and {len(warming) - MAX_NAMES} more" if len(warming) > MAX_NAMES else ""
-    verb = "warms" if len(warming) == 1 else "warm"
-    yield f"{names}{more} {verb} up, which takes at most {seconds} s"
+    verb = "is" if len(warming) == 1 else "are"
+    yield f"{names}{more} {verb} warming up, for at most {seconds} s"

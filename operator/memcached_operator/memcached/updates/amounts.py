@@ -62,7 +62,7 @@ def obstacle(pod: Object) -> str:
     """The reason why the node cannot resize a pod: no resources, or a kubelet that is too old; empty if it can."""
     statuses = nested_list(pod, "status", "containerStatuses")
     if any("running" in nested_map(status, "state") and not status.get("resources") for status in statuses):
-        return "it does not report the resources of containers, as kubelets do from Kubernetes 1.33 on"
+        return "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
     condition = pending(pod)
     return (condition.get("message") or condition.get("reason") or "no reason given") if condition else ""
 

@@ -57,7 +57,7 @@ def unconfirmed(pod: Object, record: UpdateRecord, target: Target, now: datetime
     for name, ran in record.restarts.items():
         if (seconds := until_confirmed(pod, name, ran, record, now)) is not None:
             first = name == target.containers[0]
-            doing = "restarts with its items" if first else f"restarts its container {name}"
+            doing = "is restarting and keeps its items" if first else f"is restarting its container {name}"
             return Wait(doing, seconds or None)
     return None
 
@@ -95,14 +95,14 @@ def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: 
     agent, waited = target.rules.agent, age(record, now)
     if any(ran.args for ran in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
-            problem = f"its container {agent}, which restarts memcached with the new arguments, does not run"
+            problem = f"its container {agent}, which restarts memcached with the new arguments, is not running"
             return Overdue(f"{problem}; see kubectl logs -c {agent}")
         return Overdue("", (UNSEEN - waited).total_seconds())
     limit = PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
     if waited < limit:
         return Overdue("", (limit - waited).total_seconds())
     minutes = int(limit.total_seconds() // 60)
-    return Overdue(f"it {wait.doing}, which is not confirmed after {minutes} minutes")
+    return Overdue(f"it {wait.doing}, but this was not confirmed within {minutes} minutes")
 
 
 def in_flight(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> float:

@@ -63,7 +63,7 @@ def decide(
 
 
 def _notice(name: str) -> str:
-    return f"Pod {name}: the annotation {RECORD_ANNOTATION} was changed by another client; it is ignored, then removed"
+    return f"Pod {name}: another client changed the annotation {RECORD_ANNOTATION}; the operator ignores and removes it"
 
 
 def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | None:

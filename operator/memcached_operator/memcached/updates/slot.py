@@ -112,7 +112,7 @@ def _labelled(pod: Object, target: Target, left: float | None, now: datetime) ->
     if record is not None:
         if (failure := confirmation.image_failure(pod, record)) and record.before is not None:
             step = patches.restore(pod, target, record, record.before, failure, now)
-            return _slot(pod, SlotState.UNFINISHED, "gets its image back", step)
+            return _slot(pod, SlotState.UNFINISHED, "is being restored to its previous image", step)
         if wait := confirmation.unconfirmed(pod, record, target, now):
             if step := patches.annotate(pod, target):  # without its arguments, memcached cannot start
                 return _slot(pod, SlotState.UNFINISHED, "gets its annotations back", step)
@@ -132,7 +132,7 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, wait: Wait, now:
     """The state of a pod whose update is not confirmed."""
     problem, left = confirmation.overdue(pod, record, target, wait, now)
     if problem:
-        message = f"{problem}. To replace it, which loses its items, delete it"
+        message = f"{problem}. To replace it, delete it; its items are then lost"
         return replace(_stuck(pod, c.PROGRESS_DEADLINE_EXCEEDED, message), requeue_after=wait.seconds)
     return _slot(pod, SlotState.BUSY, wait.doing, after=min(left, wait.seconds or left))
 
@@ -151,7 +151,7 @@ def _abandoned(pod: Object, target: Target, record: UpdateRecord) -> Slot:
         new_record = UpdateRecord(target.revision, record.since, record.restarts)
     if record.amounts is not None or record.lowers:
         return _lowering(pod, target, new_record)
-    return _slot(pod, SlotState.UNFINISHED, "is not updated any more", patches.record(pod, new_record))
+    return _slot(pod, SlotState.UNFINISHED, "is no longer being updated", patches.record(pod, new_record))
 
 
 def _lowering(pod: Object, target: Target, new_record: UpdateRecord | None) -> Slot:
@@ -212,11 +212,11 @@ def _failed(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     }
     if previous := _possible(pod, target, previous):
         step = patches.resize(pod, previous, target.rules.replace)
-        return _slot(pod, SlotState.UNFINISHED, "gets its resources back", step)
+        return _slot(pod, SlotState.UNFINISHED, "is being restored to its previous resources", step)
     restored = "image" if record.reason == c.IMAGE_UNAVAILABLE else "resources"
-    message = f"{record.failed}. It has its previous {restored} again, and its items"
+    message = f"{record.failed}. It uses its previous {restored} again, and its items are kept"
     if record.reason == c.APPLY_FAILED:
-        message += f". Lower what the spec asks for, or to replace the pods, {target.rules.replace}"
+        message += f". Request less in the spec, or {target.rules.replace} to replace the pods"
     return _stuck(pod, record.reason, message)
 
 
@@ -252,7 +252,7 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
 
 def _unknown(pod: Object) -> Slot:
     """The state of a pod whose next step depends on whether the cluster can resize pods."""
-    return _slot(pod, SlotState.BUSY, "waits until the API server has reported what it serves", after=UNKNOWN)
+    return _slot(pod, SlotState.BUSY, "waits until the API server reports which APIs it serves", after=UNKNOWN)
 
 
 def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
@@ -266,7 +266,9 @@ def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: dateti
 def _resizing(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod whose resize is not in effect yet."""
     left = (PROGRESS_DEADLINE - age(record, now)).total_seconds()
-    reason = obstacle(pod) or (f"it has not done so for {PROGRESS_DEADLINE // MINUTE} minutes" if left <= 0 else "")
+    reason = obstacle(pod) or (
+        f"the resize has not finished within {PROGRESS_DEADLINE // MINUTE} minutes" if left <= 0 else ""
+    )
     if not reason:
         return _slot(pod, SlotState.BUSY, RESIZING, after=left)
     message = f"its node cannot resize it: {truncate(reason, MAX_MESSAGE)}"
@@ -275,8 +277,8 @@ def _resizing(pod: Object, target: Target, record: UpdateRecord, now: datetime) 
     if settled_in is not None and settled_in <= 0:
         failed = msgspec.structs.replace(record, revision=target.revision, failed=message, reason=c.APPLY_FAILED)
         return _slot(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, failed))
-    keeps = "It keeps its items, and the resources that it has"
-    remedy = f"Free resources of its node, or to replace the pods, {target.rules.replace}"
+    keeps = "It keeps its items and its current resources"
+    remedy = f"Free resources on its node, or {target.rules.replace} to replace the pods"
     slot = _stuck(pod, c.APPLY_FAILED, f"{message}. {keeps}. {remedy}")
     return replace(slot, requeue_after=settled_in)
 

@@ -52,7 +52,7 @@ DENIED: dict[str, dict[str, str]] = {
         for peers in ("from", "metricsFrom")
     },
     **{
-        f"memcacheds/networkPolicy.{peers}[].{name}": {"absent": "must have podSelector, namespaceSelector or ipBlock"}
+        f"memcacheds/networkPolicy.{peers}[].{name}": {"absent": "must set podSelector, namespaceSelector or ipBlock"}
         for peers in ("from", "metricsFrom")
         for name in ("podSelector", "namespaceSelector")
     },

@@ -127,6 +127,6 @@ def check_log(setup: Setup, seconds: float) -> None:
         setup.sandbox.check(LINE.match(line) and line.isprintable(), f"not one of our log lines: {line[:200]!r}")
         setup.sandbox.check(len(line) <= MAX_LINE, f"a log line of {len(line)} characters: {line[:200]!r}")
     limit = MAX_LOGGED_PER_SECOND * (int(seconds) + 2)
-    denied = sum(" denied " in line for line in lines)
+    denied = sum(" rejected " in line for line in lines)
     setup.sandbox.check(denied <= limit, f"{denied} denials were logged in {seconds:.0f} s")
     setup.sandbox.check(len(lines) - denied <= 20, f"{len(lines) - denied} other lines were logged")

@@ -34,7 +34,7 @@ from unit.memcached.updates.updating import (
     with_status,
 )
 
-RESTARTS = "restarts with its items"
+RESTARTS = "is restarting and keeps its items"
 CONFIRMED: dict[str, tuple[Ran, Callable[[Object], Object], str, float | None]] = {
     "not restarted": (IMAGE, lambda pod: pod, RESTARTS, 570),
     "its count has changed, but it is the same": (IMAGE, lambda pod: with_status(pod, restartCount=7), RESTARTS, 570),
@@ -125,19 +125,23 @@ NEW_IMAGE = {minutes: UpdateRecord(NEW, since, {"memcached": IMAGE}) for minutes
 NEW_ARGUMENTS = {minutes: UpdateRecord(NEW, since, {"memcached": ARGUMENTS}) for minutes, since in TIMES.items()}
 OVERDUE: dict[str, tuple[Object, str, float | None]] = {
     "an image after 9 minutes": (updating(NEW_IMAGE[9]), "", 60),
-    "an image after 10 minutes": (updating(NEW_IMAGE[10]), "it restarts with its items, which is not confirmed", None),
+    "an image after 10 minutes": (
+        updating(NEW_IMAGE[10]),
+        "it is restarting and keeps its items, but this was not confirmed",
+        None,
+    ),
     "arguments after 9 minutes": (updating(NEW_ARGUMENTS[9]), "", 60),
-    "arguments after 10 minutes": (updating(NEW_ARGUMENTS[10]), "after 10 minutes", None),
+    "arguments after 10 minutes": (updating(NEW_ARGUMENTS[10]), "within 10 minutes", None),
     "arguments without an agent after a minute": (updating(NEW_ARGUMENTS[1], **STOPPED), "", 60),
     "arguments without an agent after 2 minutes": (
         updating(NEW_ARGUMENTS[2], **STOPPED),
-        "its container agent, which restarts memcached with the new arguments, does not run; see kubectl logs -c "
-        "agent. To replace it, which loses its items, delete it",
+        "its container agent, which restarts memcached with the new arguments, is not running; see kubectl logs "
+        "-c agent. To replace it, delete it; its items are then lost",
         None,
     ),
     "an image without an agent after 2 minutes": (updating(NEW_IMAGE[2], **STOPPED), "", 480),
-    "no time": (updating(replace(NEW_IMAGE[1], since="")), "after 10 minutes", None),
-    "a time in the future": (updating(replace(NEW_IMAGE[1], since="2031-01-01T00:00:00Z")), "after 10 minutes", None),
+    "no time": (updating(replace(NEW_IMAGE[1], since="")), "within 10 minutes", None),
+    "a time in the future": (updating(replace(NEW_IMAGE[1], since="2031-01-01T00:00:00Z")), "within 10 minutes", None),
 }
 
 
@@ -148,7 +152,7 @@ def test_each_wait_has_a_deadline(pod: Object, problem: str, after: float | None
     assert (found.step, found.requeue_after) == (None, after)
 
 
-@pytest.mark.parametrize(("minutes", "problem", "after"), [(15, "", 300), (20, "after 20 minutes", None)])
+@pytest.mark.parametrize(("minutes", "problem", "after"), [(15, "", 300), (20, "within 20 minutes", None)])
 def test_deadline_includes_the_time_to_warm_up(minutes: int, problem: str, after: float | None) -> None:
     target = changed(annotations={ARGS: "-c 1", MEMORY: "64", GATE: "timeout=600"})
     found = decided(target, created(0, target, NEW, NEW_IMAGE[minutes]))
@@ -160,7 +164,7 @@ def test_other_restart_is_checked_if_the_first_one_is_confirmed() -> None:
     """Only memcached has items; another container is named."""
     record = UpdateRecord(NEW, LATER, {"memcached": IMAGE, "agent": Ran("id-1", "sha-agent:1")})
     found = decided(BEFORE, with_restart(created(0, BEFORE, NEW, record)))
-    assert (found.complete, found.doing) == (False, {"cache-0": "restarts its container agent"})
+    assert (found.complete, found.doing) == (False, {"cache-0": "is restarting its container agent"})
 
 
 def test_restart_of_which_no_time_is_known_is_not_waited_for() -> None:

@@ -76,7 +76,7 @@ def test_resize_that_is_left_to_do_is_not_in_effect(what: str) -> None:
 def test_kubelet_that_cannot_resize_ends_the_update() -> None:
     pod = with_status(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), resources=None)
     (problem,) = decided(changed(limit="256Mi"), pod).problems
-    assert "it does not report the resources of containers" in problem.message
+    assert "its kubelet does not report the resources of containers" in problem.message
 
 
 def test_image_that_was_pulled_before_is_not_taken_back() -> None:
@@ -367,7 +367,7 @@ def test_record_of_another_client_is_ignored_and_reported(invalid: dict[str, Any
     pod["metadata"]["annotations"][RECORD_ANNOTATION] = msgspec.json.encode({"revision": NEW, **invalid}).decode()
     found = decided(BEFORE, pod)
     assert (found.complete, len(found.notices)) == (True, 1)
-    assert "Pod cache-0: the annotation" in found.notices[0]
+    assert "Pod cache-0: another client changed the annotation" in found.notices[0]
     assert found.step is not None
     assert found.step.patch == {"metadata": {"annotations": {RECORD_ANNOTATION: None}}}
 

@@ -54,7 +54,7 @@ def without(pod: Object, name: str) -> Object:
 
 
 HIGHER, LOWER, OTHER = changed(limit="256Mi"), changed(limit="64Mi"), changed(image="memcached:2")
-WAITS = "waits until the API server has reported what it serves"
+WAITS = "waits until the API server reports which APIs it serves"
 NO_ROOM = replace(RAISED, failed="no room", reason="ApplyFailed")
 RESTARTING = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS})
 STATES: dict[str, State] = {
@@ -63,7 +63,7 @@ STATES: dict[str, State] = {
         created(0, BEFORE, NEW, UpdateRecord(NEW, LATER)), "", "recorded"
     ),
     "updated, and not ready": State(just_unready(created(0, BEFORE, NEW)), "is not ready yet"),
-    "restarting": State(created(0, BEFORE, NEW, RESTARTING), "restarts with its items", after=540),
+    "restarting": State(created(0, BEFORE, NEW, RESTARTING), "is restarting and keeps its items", after=540),
     "restarting, without its arguments": State(
         without(created(0, BEFORE, NEW, RESTARTING), ARGS), "gets its annotations back", "recorded", finishes=True
     ),
@@ -72,13 +72,16 @@ STATES: dict[str, State] = {
     ),
     "its image is missing": State(
         with_status(created(0, OTHER, NEW, FAILED, ready=None), **MISSING),
-        "gets its image back",
+        "is being restored to its previous image",
         "updated",
         finishes=True,
         target=OTHER,
     ),
     "an abandoned update": State(
-        created(0, BEFORE, NEW, UpdateRecord("cache-bad", LATER)), "is not updated any more", "recorded", finishes=True
+        created(0, BEFORE, NEW, UpdateRecord("cache-bad", LATER)),
+        "is no longer being updated",
+        "recorded",
+        finishes=True,
     ),
     "an abandoned resize": State(
         with_limit(created(0, BEFORE, NEW, replace(RAISED, revision="cache-bad")), "256Mi"),
@@ -135,8 +138,8 @@ STATES: dict[str, State] = {
         ),
         "cannot be updated",
         target=HIGHER,
-        problem="It keeps its items, and the resources that it has. Free resources of its node, or to replace the "
-        "pods, set it",
+        problem="It keeps its items and its current resources. Free resources on its node, or set it to "
+        "replace the pods",
     ),
     "a resize that its node cannot make now, with a reason only": State(
         with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending", reason="Deferred"),
@@ -152,7 +155,7 @@ STATES: dict[str, State] = {
     ),
     "a failed resize": State(
         with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"),
-        "gets its resources back",
+        "is being restored to its previous resources",
         "resized",
         finishes=True,
         target=HIGHER,
@@ -165,12 +168,12 @@ STATES: dict[str, State] = {
         "cannot be updated",
         target=HIGHER,
         resize=Resize.RAISE,
-        problem="no room. It has its previous resources again, and its items. Lower what the spec asks for, or to "
-        "replace the pods, set it",
+        problem="no room. It uses its previous resources again, and its items are kept. Request less in the "
+        "spec, or set it to replace the pods",
     ),
     "a failed resize of the CPU, where limits cannot be lowered": State(
         {**created(0, BEFORE, record=NO_ROOM), "spec": changed(cpu="20m")["spec"]},
-        "gets its resources back",
+        "is being restored to its previous resources",
         "resized",
         finishes=True,
         target=changed(cpu="20m"),
@@ -181,7 +184,7 @@ STATES: dict[str, State] = {
         "cannot be updated",
         target=OTHER,
         resize=None,
-        problem="no image. It has its previous image again, and its items",
+        problem="no image. It uses its previous image again, and its items are kept",
     ),
 }
 

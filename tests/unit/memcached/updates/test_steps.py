@@ -190,7 +190,7 @@ def test_limits_fall_after_the_rest() -> None:
     target = changed(limit="64Mi", annotations={ARGS: "-c 2", MEMORY: "64"})
     record = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}, lowers=True)
     restarting = with_limit(created(0, target, NEW, record), "128Mi", in_effect=True)
-    assert decided(target, restarting).doing == {"cache-0": "restarts with its items"}
+    assert decided(target, restarting).doing == {"cache-0": "is restarting and keeps its items"}
     restarted = with_restart(restarting)
     step = decided(target, restarted).step
     assert step is not None
@@ -237,7 +237,7 @@ def test_pod_gets_its_resources_back_if_its_node_can_never_resize_it() -> None:
     found = decided(target, with_limit(failed, "128Mi"))
     (problem,) = found.problems
     assert (found.step, problem.reason) == (None, "ApplyFailed")
-    assert "It has its previous resources again, and its items. Lower what the spec asks for" in problem.message
+    assert "It uses its previous resources again, and its items are kept. Request less in the spec" in problem.message
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_resize_has_a_deadline(since: str, after: float | None) -> None:
     pod = with_condition(with_limit(created(0, BEFORE, record=record), "256Mi"), "PodResizeInProgress")
     found = decided(changed(limit="256Mi"), pod)
     assert (found.step, found.requeue_after) == (None, after)
-    late = "its node cannot resize it: it has not done so for 10 minutes. It keeps its items"
+    late = "its node cannot resize it: the resize has not finished within 10 minutes. It keeps its items"
     assert [late in problem.message for problem in found.problems] == ([] if after else [True])
 
 

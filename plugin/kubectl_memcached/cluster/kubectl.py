@@ -25,6 +25,7 @@ _MISSING: Final = re.compile(r"\(NotFound\)|not found")
 _UNREACHABLE: Final = re.compile(
     r"Unable to connect|connection to the server|dial tcp|no configuration has been provided|current-context|"
     r"context .* does not exist|\(Unauthorized\)|You must be logged in|i/o timeout|TLS handshake|x509:|"
+    r"[Ee]rror in configuration|context was not found|"
     r"couldn't get current server API group list|Client\.Timeout|getting credentials|no such host|connection refused"
 )
 

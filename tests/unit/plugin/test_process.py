@@ -29,9 +29,11 @@ def finished(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]
 
 def test_error_is_one_sentence_on_standard_error(world: World, run: Run) -> None:
     run("status", "sessions")
-    world.kubectl.errors["get memcacheds.cache.example.com"] = "error: context was not found for specified context: x"
+    world.kubectl.errors["get memcacheds.cache.example.com"] = (
+        "Error in configuration: context was not found for specified context: x"
+    )
     done = finished("status", "sessions", **world.kubectl.environment())
-    assert (done.returncode, done.stdout) == (ExitCode.MISSING, "")
+    assert (done.returncode, done.stdout) == (ExitCode.CLUSTER, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
 

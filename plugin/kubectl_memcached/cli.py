@@ -5,8 +5,10 @@ import click
 from kubectl_memcached.commands.completion import complete, completion
 from kubectl_memcached.commands.find import find
 from kubectl_memcached.commands.flush import flush
+from kubectl_memcached.commands.hotkeys import hotkeys
 from kubectl_memcached.commands.options import Chosen, kubectl_options
 from kubectl_memcached.commands.report import report
+from kubectl_memcached.commands.ring import ring
 from kubectl_memcached.commands.rollout import pause, restart, resume
 from kubectl_memcached.commands.stats import stats
 from kubectl_memcached.commands.status import status
@@ -29,5 +31,5 @@ def cli(ctx: click.Context, kubeconfig: str, context: str, namespace: str) -> No
     ctx.obj = Chosen(kubeconfig, context, namespace)
 
 
-for command in (status, top, stats, find, restart, pause, resume, flush, report, completion, complete):
+for command in (status, top, stats, find, ring, hotkeys, restart, pause, resume, flush, report, completion, complete):
     cli.add_command(command)

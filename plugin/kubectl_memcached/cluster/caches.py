@@ -2,12 +2,13 @@
 
 import base64
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import replies
-from kubectl_memcached.model.objects import RESOURCE, Object, selector, text
+from kubectl_memcached.model.objects import APP_SERVICES, RESOURCE, Object, selector, text
 from kubectl_memcached.model.pods import Pod, pods
 
 
@@ -31,8 +32,22 @@ class Cache:
 
 
 def get(kubectl: Kubectl, name: str) -> Object:
-    """A Memcached. Raises PluginError."""
-    return kubectl.get(f"read Memcached {name}", RESOURCE, name)
+    """A Memcached. Raises PluginError, which says so if there is an AppService of this name instead."""
+    try:
+        return kubectl.get(f"read Memcached {name}", RESOURCE, name)
+    except PluginError as error:
+        if error.code != ExitCode.MISSING or not _is_app_service(kubectl, name):
+            raise
+    raise PluginError(
+        f"{name} is an AppService. These commands are for caches, which are Memcacheds.", ExitCode.MISSING
+    )
+
+
+def _is_app_service(kubectl: Kubectl, name: str) -> bool:
+    try:
+        return bool(kubectl.get("read AppService", APP_SERVICES, name))
+    except PluginError:
+        return False
 
 
 def load(kubectl: Kubectl, name: str) -> Cache:
@@ -47,6 +62,14 @@ def with_pods(kubectl: Kubectl, cr: Object) -> Cache:
         "list pods", "pods", f"--selector={selector(cr)}", namespace=text(cr, "metadata", "namespace")
     )
     return Cache(cr, pods(listed), listed)
+
+
+def selected(pods: Sequence[Pod], names: Sequence[str]) -> list[Pod]:
+    """The pods with these names, or all pods without names. Raises PluginError for another name."""
+    known = {pod.name: pod for pod in pods}
+    if other := [name for name in names if name not in known]:
+        raise PluginError(f"There is no pod {other[0]}: the pods are {', '.join(known) or 'none'}.", ExitCode.MISSING)
+    return [known[name] for name in names] or list(pods)
 
 
 class Secrets:

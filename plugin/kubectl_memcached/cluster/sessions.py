@@ -82,7 +82,9 @@ def session(kubectl: Kubectl, pod: Pod, secrets: Secrets, *, agent: bool = False
         yield Session(pod, local, secrets)
 
 
-def for_each(pods: Sequence[Pod], work: Callable[[Pod], T], done: Callable[[], None]) -> list[T]:
+def for_each(
+    pods: Sequence[Pod], work: Callable[[Pod], T], done: Callable[[], None], at_once: int = AT_ONCE
+) -> list[T]:
     """The results of the same work for each pod, in the order of the pods. `done` is called after each pod."""
 
     def one(pod: Pod) -> T:
@@ -91,7 +93,7 @@ def for_each(pods: Sequence[Pod], work: Callable[[Pod], T], done: Callable[[], N
         finally:
             done()
 
-    executor = ThreadPoolExecutor(AT_ONCE)
+    executor = ThreadPoolExecutor(at_once)
     try:
         return list(executor.map(one, pods))
     finally:

@@ -66,4 +66,10 @@ name_argument: Final = click.argument("name", metavar="NAME", shell_complete=nam
 output_option: Final = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )
+SECONDS: Final = 10.0
+"""Seconds for which requests are watched."""
+seconds_option: Final = click.option(
+    "--seconds", type=click.FloatRange(1, 300), default=SECONDS, show_default=True, help="Time to watch."
+)
+pods_option: Final = click.option("--pod", "pods", multiple=True, metavar="POD", help="Only this pod. Can be repeated.")
 yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -9,10 +9,10 @@ import click
 from rich.console import Console
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import Secrets, load
+from kubectl_memcached.cluster.caches import Secrets, load, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import for_each, session
-from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
+from kubectl_memcached.commands.options import cluster_command, name_argument, output_option, pods_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.replies import Stats, by_class, parse_stats
@@ -51,13 +51,13 @@ class Reply:
 @click.option("--slabs", "kind", flag_value="slabs", help="Memory by slab class.")
 @click.option("--items", "kind", flag_value="items", help="Items, evictions and ages by slab class.")
 @click.option("--settings", "kind", flag_value="settings", help="Settings with which memcached runs.")
-@click.option("--pod", "pods", multiple=True, metavar="POD", help="Only this pod. Can be repeated.")
+@pods_option
 @output_option
 @cluster_command
 def stats(kubectl: Kubectl, name: str, kind: str | None, pods: tuple[str, ...], output: str) -> None:
     """Show the counters of memcached, by pod."""
     cache = load(kubectl, name)
-    chosen = _chosen(cache.pods, pods)
+    chosen = selected(cache.pods, pods)
     secrets = Secrets(kubectl)
     command = "stats" if kind is None else f"stats {kind}"
     with progress("Reading pods", len(chosen)) as shown:
@@ -65,14 +65,6 @@ def stats(kubectl: Kubectl, name: str, kind: str | None, pods: tuple[str, ...], 
     (_as_json if output == "json" else _as_tables)(kind, replies)
     if any(reply.problem for reply in replies):
         raise SystemExit(ExitCode.POD)
-
-
-def _chosen(pods: Sequence[Pod], names: Sequence[str]) -> list[Pod]:
-    """The pods with these names, or all pods without names. Raises PluginError for another name."""
-    known = {pod.name: pod for pod in pods}
-    if other := [name for name in names if name not in known]:
-        raise PluginError(f"There is no pod {other[0]}: the pods are {', '.join(known) or 'none'}.", ExitCode.MISSING)
-    return [known[name] for name in names] or list(pods)
 
 
 def _read(kubectl: Kubectl, secrets: Secrets, command: str, pod: Pod) -> Reply:

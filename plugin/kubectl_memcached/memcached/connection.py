@@ -1,7 +1,9 @@
 """A connection to memcached at a port of 127.0.0.1. It logs in only if memcached requires it."""
 
 import socket
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
@@ -12,6 +14,8 @@ TIMEOUT: Final = 10.0
 """Seconds to connect, and from a command to the next part of its reply."""
 MAX_REPLY: Final = 2**20
 """Bytes of a reply. The longest, `stats items` with 63 slab classes, has 75 KB."""
+POLL: Final = 0.2
+"""Seconds between two checks whether a caller of `logged` has stopped."""
 _ERRORS: Final = (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR")
 _LAST: Final = (b"END\r\n", b"RESET\r\n", b"OK\r\n")
 
@@ -72,6 +76,31 @@ class Connection:
         while not reply or (reply[-1] not in _LAST and not reply[0].startswith(_ERRORS)):
             reply.append(self._until(b"\r\n"))
         return b"".join(reply).decode("utf-8", "replace")
+
+    def logged(self, seconds: float, stopped: threading.Event) -> Generator[bytes]:
+        """Whole lines of the log after a reply of `OK` to `watch`, for so many seconds or until the event is set.
+
+        memcached sends nothing else on this connection any more.
+        """
+        deadline = time.monotonic() + seconds
+        while not stopped.is_set() and (left := deadline - time.monotonic()) > 0:
+            lines, end, self._received = self._received.rpartition(b"\n")
+            if end:
+                yield lines + end
+            self._receive(min(left, POLL))
+
+    def _receive(self, seconds: float) -> None:
+        """Receive bytes, if there are any within so many seconds."""
+        self._socket.settimeout(seconds)
+        try:
+            data = self._socket.recv(2**18)
+        except TimeoutError:
+            return
+        except OSError as error:
+            raise MemcachedError(f"closed the connection: {error.strerror or error}") from None
+        self._received += data
+        if not data or len(self._received) > MAX_REPLY:
+            raise MemcachedError("closed the connection" if not data else f"sent a line of more than {MAX_REPLY} bytes")
 
     def _authenticate(self, users: Sequence[tuple[str, str]]) -> None:
         for user, password in users:

@@ -7,6 +7,9 @@ GROUP: Final = "cache.example.com"
 RESOURCE: Final = f"memcacheds.{GROUP}"
 """With its group, because another operator can have a kind of the same name."""
 
+APP_SERVICES: Final = "appservices.app.example.com"
+"""The other kind of the operator."""
+
 Object = Mapping[str, Any]
 EMPTY: Final[Object] = {}
 

@@ -34,10 +34,10 @@ def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds
     """
 
     def per_second(name: str) -> float | None:
-        amount = _increase(before, after, name)
+        amount = increase(before, after, name)
         return None if amount is None or seconds <= 0 else amount / seconds
 
-    hits, misses = _increase(before, after, "get_hits"), _increase(before, after, "get_misses")
+    hits, misses = increase(before, after, "get_hits"), increase(before, after, "get_misses")
     return Rates(
         pod,
         per_second("cmd_get"),
@@ -52,7 +52,8 @@ def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds
     )
 
 
-def _increase(before: Mapping[str, str], after: Mapping[str, str], name: str) -> float | None:
+def increase(before: Mapping[str, str], after: Mapping[str, str], name: str) -> float | None:
+    """The increase of a counter between two replies to `stats`. None if it is not known, or after a restart."""
     first, last = number(before, name), number(after, name)
     if first is None or last is None or before.get("pid") != after.get("pid") or last < first:
         return None

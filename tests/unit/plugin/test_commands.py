@@ -123,7 +123,7 @@ def test_pod_without_stats_has_a_reason(world: World, run: Run) -> None:
     assert result.output.startswith("sessions-1: memcached of sessions-1 has reached its connection limit")
 
 
-@pytest.mark.parametrize("command", ["flush", "top"])
+@pytest.mark.parametrize("command", ["flush", "top", "ring", "hotkeys"])
 def test_cache_without_pods(command: str, world: World, run: Run) -> None:
     world.use(memcached(), 0)
     result = run(command, "sessions")

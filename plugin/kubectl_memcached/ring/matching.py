@@ -1,0 +1,199 @@
+"""The comparison of keys and their slots with the placements of all libraries."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from math import sqrt
+from typing import Final
+
+from kubectl_memcached.ring.libraries import LIBRARIES, Library
+from kubectl_memcached.ring.placements import Server
+from kubectl_memcached.ring.servers import Form, ServerList, orders, other_slots
+
+Keys = Sequence[tuple[bytes, int]]
+"""Keys with the numbers of their slots, in random order."""
+
+MIN_KEYS: Final = 20
+"""With fewer keys, several libraries match by chance."""
+AGREED: Final = 0.99
+"""The share of keys from which no other list is tried."""
+MAX_CLIENTS: Final = 3
+"""Different placements that are looked for in one sample."""
+MIN_SHARE: Final = 0.3
+"""The share of the remaining keys that a placement must explain. Each of MAX_CLIENTS with equal shares exceeds it."""
+SIGMAS: Final = 5.0
+"""Standard deviations above chance: about 1,000 candidates are tried."""
+ROUNDS: Final = ((40, 40), (150, 8))
+"""Keys of a round, and the candidates that are kept after it. The last ones are compared with all keys."""
+MAX_PREFIXES: Final = 4
+PREFIXED: Final = 0.1
+"""The share of the keys that have a prefix."""
+SEPARATORS: Final = b":._-/|"
+"""The last characters of a prefix."""
+DERIVED_FROM: Final = 1000
+"""Keys from which the order of servers and prefixes are derived."""
+GAIN: Final = 0.01
+"""The share of keys by which an unusual list must be better than a usual one."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A library with a list of servers. `prefix`: the beginning of keys that it does not hash."""
+
+    library: Library
+    servers: ServerList
+    prefix: bytes = b""
+
+    def slots(self, keys: Iterable[bytes]) -> list[int]:
+        """The slot in which it looks for each key."""
+        place, slots = self.library.build(self.servers.servers), self.servers.slots
+        return [slots[place(key.removeprefix(self.prefix))] for key in keys]
+
+
+@dataclass(frozen=True)
+class Match:
+    """A candidate, and the keys that lie where it looks for them."""
+
+    candidate: Candidate
+    keys: Keys
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The placements that explain a sample, the largest first, and the keys that none of them explains."""
+
+    matches: list[Match]
+    rest: Keys
+    expected: Mapping[bytes, int]
+    """The slot in which the first placement looks for each key that it does not explain."""
+
+
+@dataclass(frozen=True)
+class Cache:
+    """The servers of a cache. `addresses`: IP addresses of pods by slot."""
+
+    size: int
+    forms: Sequence[Form]
+    addresses: Mapping[int, str]
+
+    @property
+    def limit(self) -> int:
+        """Keys with which a result is exact enough, and computed within seconds for rendezvous hashing."""
+        return max(200, min(5000, 200_000 // self.size))
+
+
+def compare(keys: Keys, cache: Cache) -> Finding:
+    """Find the placements of the clients that stored these keys."""
+    matches, rest, expected = list[Match](), keys, dict[bytes, int]()
+    while len(matches) < MAX_CLIENTS and len(rest) >= MIN_KEYS:
+        candidate = _best(rest, cache)
+        if candidate is None:
+            break
+        slots = candidate.slots(key for key, _ in rest)
+        found = [key for key, slot in zip(rest, slots, strict=True) if key[1] == slot]
+        others = [(key, slot) for key, slot in zip(rest, slots, strict=True) if key[1] != slot]
+        if not matches:
+            expected = {key: slot for (key, _), slot in others}
+        matches.append(Match(candidate, found))
+        rest = [key for key, _ in others]
+    return Finding(matches, rest, expected)
+
+
+def _best(keys: Keys, cache: Cache) -> Candidate | None:
+    """The candidate that explains most keys, if these are more than by chance. Current lists are tried first."""
+    best: tuple[int, Candidate] | None = None
+    for stage in (_current, _other, _prefixed):
+        stage_best = max(_finalists(stage(keys, cache), keys), key=lambda pair: pair[0], default=None)
+        if stage_best and (best is None or stage_best[0] > best[0] + GAIN * len(keys)):
+            best = stage_best
+        if best and best[0] >= AGREED * len(keys):
+            break
+    return best[1] if best and best[0] >= MIN_SHARE * len(keys) and _is_significant(best[1], keys) else None
+
+
+def _finalists(candidates: Iterator[Candidate], keys: Keys) -> list[tuple[int, Candidate]]:
+    """The candidates that explain most keys, and how many they explain. Each round has more keys."""
+    left = list(candidates)
+    for number, kept in ROUNDS:
+        first = keys[:number]
+        scores = {candidate: _hits(candidate, first) for candidate in left}
+        left = sorted(left, key=lambda candidate: -scores[candidate])[:kept]
+    return [(_hits(candidate, keys), candidate) for candidate in left]
+
+
+def _hits(candidate: Candidate, keys: Keys) -> int:
+    slots = candidate.slots(key for key, _ in keys)
+    return sum(slot == found for (_, found), slot in zip(keys, slots, strict=True))
+
+
+def _is_significant(candidate: Candidate, keys: Keys) -> bool:
+    """Whether more keys match than if the candidate's slots and those of the keys were independent."""
+    slots = candidate.slots(key for key, _ in keys)
+    predicted, found = Counter(slots), Counter(slot for _, slot in keys)
+    chance = sum(predicted[slot] * found[slot] for slot in found) / len(keys) ** 2
+    expected = len(keys) * chance
+    hits = sum(slot == held for (_, held), slot in zip(keys, slots, strict=True))
+    return hits > expected + SIGMAS * sqrt(expected * (1 - chance))
+
+
+def _current(keys: Keys, cache: Cache) -> Iterator[Candidate]:
+    yield from _with(keys, cache, tuple(range(cache.size)), LIBRARIES)
+
+
+def _other(keys: Keys, cache: Cache) -> Iterator[Candidate]:
+    for slots in other_slots(cache.size):
+        yield from _with(keys, cache, slots, LIBRARIES)
+
+
+def _prefixed(keys: Keys, cache: Cache) -> Iterator[Candidate]:
+    libraries = [library for library in LIBRARIES if library.prefixed]
+    for prefix in prefixes(key for key, _ in keys):
+        stripped = [(key.removeprefix(prefix), slot) for key, slot in keys]
+        for candidate in _with(stripped, cache, tuple(range(cache.size)), libraries):
+            yield replace(candidate, prefix=prefix)
+
+
+def _with(keys: Keys, cache: Cache, slots: tuple[int, ...], libraries: Iterable[Library]) -> Iterator[Candidate]:
+    """The candidates of libraries for a list with these slots."""
+    for library in libraries:
+        if library.named:
+            for form in cache.forms:
+                if servers := form.listed(slots):
+                    yield Candidate(library, servers)
+        else:
+            yield _ordered(keys, cache, slots, library)
+
+
+def _ordered(keys: Keys, cache: Cache, slots: tuple[int, ...], library: Library) -> Candidate:
+    """A library for which only the order of the servers matters, with the usual or derived order that fits best."""
+    keys = keys[:DERIVED_FROM]
+    place = library.build([Server("", 0)] * len(slots))
+    counts = Counter((place(key), slot) for key, slot in keys)
+
+    def hits(order: Sequence[int]) -> int:
+        return sum(counts[index, slot] for index, slot in enumerate(order))
+
+    label, usual = max(orders(cache.addresses, slots), key=lambda pair: hits(pair[1]))
+    derived = _derived(counts, slots)
+    if hits(derived) > hits(usual) + GAIN * len(keys):
+        label, usual = "in another order", derived
+    return Candidate(library, ServerList(label, (Server("", 0),) * len(slots), usual))
+
+
+def _derived(counts: Mapping[tuple[int, int], int], slots: Sequence[int]) -> tuple[int, ...]:
+    """The order in which most keys match: each position gets the slot that holds most of its keys."""
+    order: dict[int, int] = {}
+    for index, slot in sorted(counts, key=lambda pair: -counts[pair]):
+        if index not in order and slot in slots and slot not in order.values():
+            order[index] = slot
+    unused = iter([slot for slot in slots if slot not in order.values()])
+    return tuple(order[index] if index in order else next(unused) for index in range(len(slots)))
+
+
+def prefixes(keys: Iterable[bytes]) -> list[bytes]:
+    """The most frequent beginnings of keys up to a separator."""
+    counts, listed = Counter[bytes](), list(islice(keys, DERIVED_FROM))
+    for key in listed:
+        counts.update(key[: position + 1] for position, byte in enumerate(key[:-1]) if byte in SEPARATORS)
+    return [prefix for prefix, count in counts.most_common(MAX_PREFIXES) if count >= PREFIXED * len(listed)]

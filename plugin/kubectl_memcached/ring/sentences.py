@@ -1,0 +1,117 @@
+"""The result of a comparison in sentences."""
+
+from collections.abc import Sequence
+
+from kubectl_memcached.ring.matching import AGREED, MIN_KEYS, Candidate, Finding
+
+UNKNOWN = "another client uses another ring or an old list"
+
+
+def agrees(finding: Finding, size: int) -> bool:
+    """Whether nearly all keys lie where one library with the current list looks for them."""
+    if not finding.matches:
+        return False
+    first = finding.matches[0]
+    return len(first.keys) >= AGREED * _total(finding) and is_current(first.candidate, size)
+
+
+def is_current(candidate: Candidate, size: int) -> bool:
+    """Whether the list has exactly the slots of the cache."""
+    return sorted(candidate.servers.slots) == list(range(size))
+
+
+def sentences(finding: Finding, size: int, name: str, seconds: float) -> list[str]:
+    """The result. `size`: the number of servers of the cache. `name`: of the cache, for the names of its slots."""
+    total = _total(finding)
+    if total < MIN_KEYS:
+        stored = f"Only {total} new keys were" if total > 1 else "Only one new key was" if total else "No new keys were"
+        return [f"{stored} stored in {seconds:g} s. {MIN_KEYS} are needed: use --seconds with a longer time."]
+    if not finding.matches:
+        return [
+            f"The {total:,} new keys do not lie where a known library looks for them: "
+            "the clients use another library, other names of the servers, or different lists."
+        ]
+    return [_result(finding, size, name, total), *_lists(finding), *_remedies(finding, size)]
+
+
+def _total(finding: Finding) -> int:
+    return len(finding.rest) + sum(len(match.keys) for match in finding.matches)
+
+
+def _result(finding: Finding, size: int, name: str, total: int) -> str:
+    first, *others = finding.matches
+    place = f"of the {total:,} new keys lie where {client(first.candidate, size, name)} looks for them"
+    if len(first.keys) == total:
+        return f"All {place}.".replace("All of the", "All", 1)
+    parts = [f"{percent(len(first.keys), total)} {place}"]
+    for match in others:
+        found = client(match.candidate, size, name)
+        parts += [f"{percent(len(match.keys), total)} lie elsewhere, where {found} looks for them"]
+    if finding.rest:
+        more = " also" if others else ""
+        parts.append(f"{percent(len(finding.rest), total)} lie{more} elsewhere: {UNKNOWN}")
+    return "; ".join(parts) + "."
+
+
+def client(candidate: Candidate, size: int, name: str) -> str:
+    """A library with its list: `gomemcache with 3 servers`."""
+    slots, library = candidate.servers.slots, candidate.library.name
+    if is_current(candidate, size):
+        return f"{library} with {len(slots)} servers"
+    missing = [f"{name}-{slot}" for slot in range(size) if slot not in slots]
+    if len(slots) == size - 1 and slots[-1] == size - 1:
+        return f"{library} with a list without {missing[0]}"
+    return f"{library} with {'an old' if missing else 'a'} list of {len(slots)} servers"
+
+
+def _lists(finding: Finding) -> list[str]:
+    """The forms of the servers. The libraries differ if there are several."""
+    told = list[str]()
+    for match in finding.matches:
+        candidate = match.candidate
+        prefix = ", and adds a prefix to its keys" if candidate.prefix else ""
+        told.append(f"{candidate.library.name} lists {form(candidate)}{prefix}.")
+    return list(dict.fromkeys(told))
+
+
+def form(candidate: Candidate) -> str:
+    """The form of a list: `the full DNS names of pods, port 11211`, or `the servers in the order of the slots`."""
+    servers = candidate.servers
+    if candidate.library.named:
+        return f"the {servers.label}, port {servers.servers[0].port}"
+    return f"the servers {servers.label}"
+
+
+def _remedies(finding: Finding, size: int) -> list[str]:
+    first, *others = [match.candidate for match in finding.matches]
+    if not is_current(first, size):
+        return [f"The cache has {size} servers: let the clients read the current list again."]
+    if not others:
+        return []
+    if any(other.library is not first.library for other in others):
+        return ["The clients use different rings: use one library with the same settings in all of them."]
+    if any(not is_current(other, size) for other in others):
+        return ["Some clients have another list of servers: let all of them read the current list again."]
+    return ["The clients write the servers in different ways or orders: give all of them the same list."]
+
+
+def percent(part: int, whole: int) -> str:
+    """A share with one decimal. Only the whole is 100, and only nothing is 0."""
+    return f"{min(99.9, max(0.1, 100 * part / whole)) if 0 < part < whole else 100 * part / whole:.1f} %"
+
+
+def misplaced(finding: Finding, name: str, names: Sequence[str], limit: int) -> list[tuple[str, str, bytes]]:
+    """Keys that do not lie where the first placement looks: the server that has it, the right one, and the key.
+
+    `names`: of the pods by slot.
+    """
+    elsewhere = [*finding.rest, *(pair for match in finding.matches[1:] for pair in match.keys)]
+    return [
+        (_name(names, name, slot), _name(names, name, finding.expected[key]), key)
+        for key, slot in elsewhere[:limit]
+        if key in finding.expected
+    ]
+
+
+def _name(names: Sequence[str], name: str, slot: int) -> str:
+    return names[slot] if slot < len(names) else f"{name}-{slot}"

@@ -1,4 +1,4 @@
-"""Running client programs that know the cluster's DNS, and servers that stop answering."""
+"""Running client programs that know the cluster's DNS, or names of this machine's servers."""
 
 import subprocess
 import threading
@@ -11,8 +11,10 @@ from typing import Final
 from cluster.public.programs import SYSTEM_PATH
 from support import kube
 
-WITH_DNS: Final = 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"'
-"""A shell command for a mount namespace of its own: only the program sees the other name server."""
+RESOLVER: Final = "/etc/resolv.conf"
+HOSTS: Final = "/etc/hosts"
+WITH_FILE: Final = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+"""A shell command for a mount namespace of its own: only the program sees the other file."""
 TIMEOUT: Final = 240.0
 """Seconds until a client without a result is killed: it hangs."""
 
@@ -60,9 +62,11 @@ class Client:
 
 
 @contextmanager
-def running(name: str, command: Iterable[str], variables: Mapping[str, str], dns: Path) -> Generator[Client]:
-    """Run a client program whose environment has only `variables`, and whose /etc/resolv.conf is the file `dns`."""
-    words = ["unshare", "--mount", "sh", "-euc", WITH_DNS, "sh", str(dns), *command]
+def running(
+    name: str, command: Iterable[str], variables: Mapping[str, str], file: Path, over: str = RESOLVER
+) -> Generator[Client]:
+    """Run a client program whose environment has only `variables`, and which sees `file` at the path `over`."""
+    words = ["unshare", "--mount", "sh", "-euc", WITH_FILE, "sh", str(file), over, *command]
     environment = {"PATH": SYSTEM_PATH, **variables}
     with subprocess.Popen(words, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

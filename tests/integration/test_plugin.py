@@ -1,7 +1,10 @@
 """The kubectl plugin with real memcacheds of the oldest and the newest tested release, and a real agent."""
 
+import itertools
 import json
 import os
+import threading
+import zlib
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -14,6 +17,7 @@ from corners import programs, server
 from corners.server import Server
 from kubectl_memcached.cli import cli
 from kubectl_memcached.errors import PluginError
+from support.clients import in_threads
 from support.fake_kubectl import FakeKubectl
 from support.ports import free_port
 from unit.agent.processes import running
@@ -117,12 +121,43 @@ def test_flush_deletes_the_items_of_every_pod(start: Callable[..., list[Server]]
     assert [ask(process, b"get k\r\n", b"END\r\n") for process in servers] == [b"END\r\n"] * 2
 
 
+@contextmanager
+def traffic(processes: list[Server]) -> Generator[None]:
+    """Store new keys as gomemcache does with two servers, and read one key after each."""
+
+    def work(stop: threading.Event) -> None:
+        with ExitStack() as stack:
+            clients = [stack.enter_context(closing(process.connect())) for process in processes]
+            for number in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
+                key = b"new:%d" % number
+                clients[zlib.crc32(key) % 2].request(b"set %b 0 0 1\r\nx\r\n" % key, b"\r\n")
+                clients[0].request(b"get hot\r\n", b"END\r\n")
+
+    with in_threads(work):
+        yield
+
+
+def test_ring_and_hot_keys_of_real_servers(start: Callable[..., list[Server]], command: Command) -> None:
+    servers = start({})
+    for process in servers:
+        assert ask(process, b"set hot 0 0 5\r\nabcde\r\n") == b"STORED\r\n"
+    with traffic(servers):
+        code, found = command("ring", "sessions", "--seconds=2", "-o", "json")
+        hot_code, hot = command("hotkeys", "sessions", "--seconds=2", "-o", "json")
+    assert (code, found["matches"][0]["library"], found["matches"][0]["share"]) == (0, "gomemcache", 1)
+    first = hot["keys"][0]
+    assert (hot_code, first["key"], first["valueBytes"], list(first["pods"])) == (0, "hot", 5, ["sessions-0"])
+    assert 0.4 < first["share"] < 0.6
+    assert {pod["lostLines"] for pod in [*found["pods"], *hot["pods"]]} == {0}
+
+
 def test_blocked_flush_names_the_option(start: Callable[..., list[Server]], command: Command) -> None:
     start({}, *BLOCKING)
     code, message = command("flush", "sessions", "--yes", "--rate=6000")
     assert code == 7
     assert message.startswith("0 of 2 pods are flushed. sessions-0: memcached runs with --disable-flush-all")
     assert (command("status", "sessions")[0], command("find", "sessions", "k")[0]) == (0, 1)
+    assert (command("ring", "sessions")[0], command("hotkeys", "sessions")[0]) == (7, 7)
 
 
 def test_password_is_sent_only_to_a_memcached_that_requires_it(
@@ -135,6 +170,8 @@ def test_password_is_sent_only_to_a_memcached_that_requires_it(
         start({"auth": samples.AUTH}, "-Y", f"/{users.name}")
         code, status = command("status", "sessions", "-o", "json")
         assert (code, [row["problem"] for row in status["pods"]]) == (0, ["", ""])
+        code, hot = command("hotkeys", "sessions", "--seconds=1", "-o", "json")
+        assert (code, [pod["problem"] for pod in hot["pods"]]) == (1, ["", ""])
     finally:
         users.unlink()
     (first, _) = start({"auth": samples.AUTH})

@@ -26,6 +26,8 @@ TOP: Final = 20
 """Keys of the cache, and of each pod with -o json."""
 KEYS: Final = ("REQ/s", "SHARE", "OF POD", "SIZE", "POD", "KEY")
 PODS: Final = ("POD", "REQ/s", "SHARE", "HOTTEST", "LOST", "PROBLEM")
+MANY: Final = 0.01
+"""The share of lost lines above which a sentence says so."""
 MAX_SHARES: Final = 2
 """Pods of a key that are listed in its row."""
 
@@ -104,6 +106,9 @@ def _as_tables(traffic: Sequence[PodTraffic], seconds: float) -> None:
     elif not any(pod.problem for pod in traffic):
         what = "No key stands out" if total else "No requests"
         console.print(f"{what} in {seconds:g} s.\n")
+    if (lost := hot.lost_share(traffic)) > MANY:
+        share = units.percent(lost)
+        console.print(f"memcached dropped {share} of its lines. The rates are higher, the shares are estimates.\n")
     names, lines = output.without_empty(PODS, [_pod_cells(pod, total) for pod in traffic], kept=5)
     table = output.table(*names, right=PODS[1:5], folded=["POD", "PROBLEM"])
     for line in lines:

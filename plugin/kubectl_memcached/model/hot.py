@@ -117,6 +117,13 @@ def _hot_key(key: bytes, entries: list[tuple[PodTraffic, Hot]], total: float) ->
     return HotKey(key, rate / total, rate, max(hot.size for _, hot in entries), pods)
 
 
+def lost_share(traffic: Sequence[PodTraffic]) -> float:
+    """The share of the lines that memcached dropped, from 0 to 1."""
+    lost = sum(pod.lost or 0 for pod in traffic)
+    logged = sum(pod.requests for pod in traffic)
+    return lost / (lost + logged) if lost else 0.0
+
+
 def document(hot: HotKey) -> dict[str, Any]:
     """A key as JSON."""
     return {

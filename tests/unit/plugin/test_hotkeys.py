@@ -78,9 +78,9 @@ def watch(world: World, reply: str, flag: str = "fetchers") -> None:
 
 def test_hot_keys_of_a_cache(world: World, run: Run) -> None:
     watch(world, "OK\r\n" + LINES.decode())
+    lost = [stats(log_worker_dropped=number, log_watcher_skipped=0) for number in (0, 12)]
     for stub in world.stubs:
-        lost = [stats(log_worker_dropped=number, log_watcher_skipped=0) for number in (0, 12)]
-        stub.replies = Sequenced(stub.replies, "stats", lost)
+        stub.replies = Sequenced(stub.replies, "stats", [*lost])
     document = json.loads(run("hotkeys", "sessions", "--seconds=1", "-o", "json").output)
     assert [(key["key"], key["share"], key["valueBytes"]) for key in document["keys"]] == [
         ("a%b", 0.3333, 120),
@@ -88,8 +88,10 @@ def test_hot_keys_of_a_cache(world: World, run: Run) -> None:
         ("old", 0.3333, None),
     ]
     assert [pod["lostLines"] for pod in document["pods"]] == [12, 12]
+    world.stubs[1].replies = Sequenced(world.stubs[1].replies, "stats", lost)
     result = run("hotkeys", "sessions", "--seconds=1", "--pod=sessions-1")
     assert result.code == 0
+    assert "memcached dropped 80% of its lines." in result.output
     assert ["sessions-1", "a%b"] in [line.split()[4:] for line in result.output.splitlines()]
     assert max(map(len, result.output.splitlines())) <= 80
 

@@ -1,4 +1,4 @@
-"""`kubectl memcached ring` recognises each library with the settings of docs/clients.md. These tests need no pods.
+"""`kubectl memcached ring` recognizes each library with the settings of docs/clients.md. These tests need no pods.
 
 The servers of a cache are memcacheds at loopback addresses, which clients find by the names of its slots.
 """
@@ -33,7 +33,7 @@ SIZE: Final = 3
 KEYS: Final = 500
 SECONDS: Final = 10
 """Enough for all keys on a busy machine. They take less than a second on an idle one."""
-RECOGNISED: Final = {
+RECOGNIZED: Final = {
     "pymemcache": "pymemcache",
     "pylibmc": "pylibmc (ketama)",
     "gomemcache": "gomemcache or memjs (rendezvous hashing)",
@@ -128,10 +128,10 @@ def world(programs: dict[str, libraries.Command], tmp_path_factory: pytest.TempP
 
 
 @pytest.mark.parametrize("library", libraries.LIBRARIES)
-def test_library_is_recognised(library: str, world: World) -> None:
+def test_library_is_recognized(library: str, world: World) -> None:
     result = world.ring((library, SIZE))
     first = result["matches"][0]
-    assert (first["library"], first["slots"], result["agree"]) == (RECOGNISED[library], [0, 1, 2], True)
+    assert (first["library"], first["slots"], result["agree"]) == (RECOGNIZED[library], [0, 1, 2], True)
     assert (result["newKeys"], first["share"]) == (KEYS, 1.0)
 
 
@@ -147,5 +147,5 @@ def test_clients_that_disagree_are_reported(clients: list[tuple[str, int]], worl
     result = world.ring(*clients)
     assert not result["agree"]
     found = {(match["library"], len(match["slots"])) for match in result["matches"]}
-    assert found == {(RECOGNISED[library], size) for library, size in clients}
+    assert found == {(RECOGNIZED[library], size) for library, size in clients}
     assert result["elsewhere"] == 0

@@ -39,8 +39,9 @@ main()
 DESCRIPTION: Final = """\
 Shows a cache of memcached-operator with its conditions, the remedies for its
 problems, and one row for each pod: memory, hit ratio, evictions, connections,
-warmth and certificate. Finds the pods that hold a key, restarts, pauses,
-resumes and flushes caches, and collects a report without keys and Secrets.
+warmth and certificate. Finds the pods that hold a key, clients that do not
+agree on it, and hot keys. Restarts, pauses, resumes and flushes caches, and
+collects a report without keys and Secrets.
 kubectl is the only transport, so contexts, logins and rights are yours.
 """
 CAVEATS: Final = """\

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kubectl_memcached.ring.libraries import LIBRARIES
+from kubectl_memcached.ring.placements import Server
 from support.code_blocks import code_blocks
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import TLS, lines, memcached, stats
@@ -50,6 +52,32 @@ SLABS = {
 }
 
 
+KEYS = [f"page:{number}" for number in range(1204)]
+MISPLACED = 16
+
+
+def stored(slot: int) -> str:
+    """Lines about the keys of a slot: pymemcache stored most of them, and another client the first ones."""
+    pymemcache = next(library for library in LIBRARIES if library.name == "pymemcache")
+    place = pymemcache.build([Server(f"sessions-{each}.sessions.shop.svc.cluster.local", 11211) for each in range(3)])
+    places = [(place(key.encode()) + (number < MISPLACED)) % 3 for number, key in enumerate(KEYS)]
+    return "".join(
+        f"ts=1 gid={number} type=item_store key={key} status=stored cmd=set ttl=0 clsid=1 cfd=9 size=1\n"
+        for number, (key, held) in enumerate(zip(KEYS, places, strict=True))
+        if held == slot
+    )
+
+
+def requested(slot: int) -> str:
+    """Lines about requests to a slot."""
+    counts = {f"user:{number}": 400 // number for number in range(1, 8) if number % 3 == slot}
+    return "".join(
+        f"ts=1 gid=1 type=item_get key={key} status=found clsid=1 cfd=9 size=965\n"
+        for key, count in counts.items()
+        for _ in range(count)
+    )
+
+
 def examples() -> dict[str, str]:
     """Each command line of the page with its output."""
     consoles = code_blocks(PAGE.read_text(), "console")
@@ -67,8 +95,10 @@ def cache(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     world.use(cr, 3, **{name: lines(values) for name, values in SLABS.items()})
     world.responses["/metrics"] = (200, METRICS.format(warm=1))
     replies = (("EN\r\n", SMALL), ("EN\r\n", FULL), (ITEM, SMALL))
-    for stub, (item, figures) in zip(world.stubs, replies, strict=True):
-        stub.replies = {**stub.replies, "me user:7": item, "flush_all": "OK\r\n", "stats": stats(**figures)}
+    for slot, (stub, (item, figures)) in enumerate(zip(world.stubs, replies, strict=True)):
+        counters = stats(**figures, log_worker_dropped=0, log_watcher_skipped=0)
+        logs = {"watch mutations": f"OK\r\n{stored(slot)}", "watch fetchers": f"OK\r\n{requested(slot)}"}
+        stub.replies = {**stub.replies, **logs, "me user:7": item, "flush_all": "OK\r\n", "stats": counters}
     return world
 
 
@@ -76,10 +106,11 @@ def cache(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.mark.usefixtures("cache")
 def test_example_is_the_output(words: str, run: Run) -> None:
     shown = examples()[words]
-    fast = ["--rate=6000"] if words.startswith("flush") else []
+    command = words.partition(" ")[0]
+    fast = {"flush": ["--rate=6000"], "ring": ["--seconds=1"], "hotkeys": ["--seconds=1"]}.get(command, [])
     printed = run(*shlex.split(words), *fast, text="y\n").output
     assert max(map(len, printed.splitlines())) <= WIDTH
-    if words.startswith("top"):  # the rates depend on the time between the samples
+    if command in ("top", "hotkeys"):  # the rates depend on the time between the samples
         assert printed.splitlines()[0].split() == shown.splitlines()[0].split()
     else:
         assert printed == shown

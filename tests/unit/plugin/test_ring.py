@@ -77,7 +77,7 @@ def summary(finding: Finding) -> list[tuple[str, str, tuple[int, ...]]]:
         ("gomemcache", (0, 1, 2, 3), "in the order of the slots"),
     ],
 )
-def test_client_is_recognised_by_its_keys(library: str, slots: tuple[int, ...], label: str) -> None:
+def test_client_is_recognized_by_its_keys(library: str, slots: tuple[int, ...], label: str) -> None:
     held = [pair for pair in stored(library, 300, slots, label) if pair[1] in SLOTS]
     finding = compared(held)
     assert (summary(finding), finding.rest) == ([(library, label, slots)], [])

@@ -47,8 +47,6 @@ class Stored:
 class Result:
     """The result of the command. `slots`: names of pods by slot. `counts`: of each pod's keys, and of matching ones."""
 
-    cache: Cache
-    size: int
     seconds: float
     slots: list[str]
     stored: list[Stored]
@@ -127,7 +125,7 @@ def _compare(kubectl: Kubectl, cache: Cache, slots: list[str], stored: list[Stor
         )
         for slot, name in enumerate(slots)
     }
-    return Result(cache, len(slots), seconds, slots, stored, finding, counts)
+    return Result(seconds, slots, stored, finding, counts)
 
 
 def _forms(kubectl: Kubectl, cr: Object, addresses: Mapping[int, str], slots: Sequence[str]) -> list[Form]:
@@ -147,11 +145,11 @@ def _forms(kubectl: Kubectl, cr: Object, addresses: Mapping[int, str], slots: Se
 def _code(result: Result) -> ExitCode:
     if any(pod.problem for pod in result.stored):
         return ExitCode.POD
-    return ExitCode.OK if sentences.agrees(result.finding, result.size) else ExitCode.NEGATIVE
+    return ExitCode.OK if sentences.agrees(result.finding, len(result.slots)) else ExitCode.NEGATIVE
 
 
 def _sentences(result: Result) -> list[str]:
-    return sentences.sentences(result.finding, result.size, result.cache.name, result.seconds)
+    return sentences.sentences(result.finding, result.slots, result.seconds)
 
 
 def _as_text(result: Result, show_keys: bool) -> None:
@@ -174,7 +172,7 @@ def _as_text(result: Result, show_keys: bool) -> None:
 
 
 def _misplaced(result: Result) -> list[tuple[str, str, str]]:
-    found = sentences.misplaced(result.finding, result.cache.name, result.slots, MAX_SHOWN)
+    found = sentences.misplaced(result.finding, result.slots, MAX_SHOWN)
     return [(held, right, watching.readable(quote_from_bytes(key).encode())) for held, right, key in found]
 
 
@@ -188,10 +186,10 @@ def _as_json(result: Result, show_keys: bool) -> None:
     finding = result.finding
     total = sum(keys for keys, _ in result.counts.values())
     document: dict[str, Any] = {
-        "servers": result.size,
+        "servers": len(result.slots),
         "seconds": result.seconds,
         "newKeys": total,
-        "agree": sentences.agrees(finding, result.size),
+        "agree": sentences.agrees(finding, len(result.slots)),
         "matches": [_match(match, total) for match in finding.matches],
         "elsewhere": len(finding.rest),
         "pods": [_pod(result, pod) for pod in result.stored],

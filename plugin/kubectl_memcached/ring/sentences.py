@@ -20,8 +20,8 @@ def is_current(candidate: Candidate, size: int) -> bool:
     return sorted(candidate.servers.slots) == list(range(size))
 
 
-def sentences(finding: Finding, size: int, name: str, seconds: float) -> list[str]:
-    """The result. `size`: the number of servers of the cache. `name`: of the cache, for the names of its slots."""
+def sentences(finding: Finding, names: Sequence[str], seconds: float) -> list[str]:
+    """The result. `names`: of the servers of the cache, by slot. `seconds`: for which they were watched."""
     total = _total(finding)
     if total < MIN_KEYS:
         stored = f"Only {total} new keys were" if total > 1 else "Only one new key was" if total else "No new keys were"
@@ -31,21 +31,21 @@ def sentences(finding: Finding, size: int, name: str, seconds: float) -> list[st
             f"The {total:,} new keys do not lie where a known library looks for them: "
             "the clients use another library, other names of the servers, or different lists."
         ]
-    return [_result(finding, size, name, total), *_lists(finding), *_remedies(finding, size)]
+    return [_result(finding, names, total), *_lists(finding), *_remedies(finding, len(names))]
 
 
 def _total(finding: Finding) -> int:
     return len(finding.rest) + sum(len(match.keys) for match in finding.matches)
 
 
-def _result(finding: Finding, size: int, name: str, total: int) -> str:
+def _result(finding: Finding, names: Sequence[str], total: int) -> str:
     first, *others = finding.matches
-    place = f"of the {total:,} new keys lie where {client(first.candidate, size, name)} looks for them"
+    place = f"of the {total:,} new keys lie where {client(first.candidate, names)} looks for them"
     if len(first.keys) == total:
         return f"All {place}.".replace("All of the", "All", 1)
     parts = [f"{percent(len(first.keys), total)} {place}"]
     for match in others:
-        found = client(match.candidate, size, name)
+        found = client(match.candidate, names)
         parts += [f"{percent(len(match.keys), total)} lie elsewhere, where {found} looks for them"]
     if finding.rest:
         more = " also" if others else ""
@@ -53,13 +53,13 @@ def _result(finding: Finding, size: int, name: str, total: int) -> str:
     return "; ".join(parts) + "."
 
 
-def client(candidate: Candidate, size: int, name: str) -> str:
+def client(candidate: Candidate, names: Sequence[str]) -> str:
     """A library with its list: `gomemcache with 3 servers`."""
     slots, library = candidate.servers.slots, candidate.library.name
-    if is_current(candidate, size):
+    if is_current(candidate, len(names)):
         return f"{library} with {len(slots)} servers"
-    missing = [f"{name}-{slot}" for slot in range(size) if slot not in slots]
-    if len(slots) == size - 1 and slots[-1] == size - 1:
+    missing = [name for slot, name in enumerate(names) if slot not in slots]
+    if len(missing) == 1 and missing[0] != names[-1] and len(slots) < len(names):
         return f"{library} with a list without {missing[0]}"
     return f"{library} with {'an old' if missing else 'a'} list of {len(slots)} servers"
 
@@ -100,18 +100,16 @@ def percent(part: int, whole: int) -> str:
     return f"{min(99.9, max(0.1, 100 * part / whole)) if 0 < part < whole else 100 * part / whole:.1f} %"
 
 
-def misplaced(finding: Finding, name: str, names: Sequence[str], limit: int) -> list[tuple[str, str, bytes]]:
-    """Keys that do not lie where the first placement looks: the server that has it, the right one, and the key.
-
-    `names`: of the pods by slot.
-    """
+def misplaced(finding: Finding, names: Sequence[str], limit: int) -> list[tuple[str, str, bytes]]:
+    """Keys that do not lie where the first placement looks: the server that has it, the right one, and the key."""
     elsewhere = [*finding.rest, *(pair for match in finding.matches[1:] for pair in match.keys)]
     return [
-        (_name(names, name, slot), _name(names, name, finding.expected[key]), key)
+        (names[slot], _name(names, finding.expected[key]), key)
         for key, slot in elsewhere[:limit]
         if key in finding.expected
     ]
 
 
-def _name(names: Sequence[str], name: str, slot: int) -> str:
-    return names[slot] if slot < len(names) else f"{name}-{slot}"
+def _name(names: Sequence[str], slot: int) -> str:
+    """The name of a server, which a list with too many servers can have although the cache does not."""
+    return names[slot] if slot < len(names) else "no pod"

@@ -96,6 +96,15 @@ def test_hot_keys_of_a_cache(world: World, run: Run) -> None:
     assert max(map(len, result.output.splitlines())) <= 80
 
 
+def test_pod_with_very_many_requests_is_watched_for_a_shorter_time(
+    world: World, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubectl_memcached.cluster.watching.MAX_LINES", 3)
+    watch(world, "OK\r\n" + LINES.decode())
+    document = json.loads(run("hotkeys", "sessions", "--seconds=30", "-o", "json").output)
+    assert document["requestsPerSecond"] > 1, "it did not end before its time"
+
+
 def test_cache_without_requests(world: World, run: Run) -> None:
     watch(world, "OK\r\n")
     result = run("hotkeys", "sessions", "--seconds=1")

@@ -42,10 +42,13 @@ def test_wrong_usage_has_its_own_code() -> None:
     assert finished("status").returncode == ExitCode.USAGE
 
 
-def test_ctrl_c_ends_it_and_its_kubectls(world: World, run: Run) -> None:
+@pytest.mark.parametrize("words", [("top", "--once", "--interval=3600"), ("hotkeys", "--seconds=300")])
+def test_ctrl_c_ends_it_and_its_kubectls(words: tuple[str, ...], world: World, run: Run) -> None:
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, "watch fetchers": "OK\r\n"}
     run("status", "sessions")
     before = len(world.kubectl.calls())
-    command = [sys.executable, "-m", "kubectl_memcached", "top", "sessions", "--once", "--interval=3600"]
+    command = [sys.executable, "-m", "kubectl_memcached", words[0], "sessions", *words[1:]]
     environment = {**os.environ, "PYTHONPATH": str(PLUGIN), **world.kubectl.environment()}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as process:

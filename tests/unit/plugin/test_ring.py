@@ -20,6 +20,7 @@ BY_NAME: Final = {library.name: library for library in LIBRARIES}
 ADDRESSES: Final = {0: "10.1.0.9", 1: "10.1.0.10", 2: "10.1.2.1", 3: "10.1.0.4"}
 FULL: Final = "full DNS names of pods"
 SLOTS: Final = (0, 1, 2)
+NAMES: Final = ["sessions-0", "sessions-1", "sessions-2"]
 
 
 def cache(size: int = 3, **spec: Any) -> Cache:
@@ -86,7 +87,7 @@ def test_client_is_recognized_by_its_keys(library: str, slots: tuple[int, ...], 
 def test_prefix_that_is_not_hashed() -> None:
     finding = compared(stored("php-memcached (ketama)", 300, prefix=b"memc.sess."))
     assert [match.candidate.prefix for match in finding.matches] == [b"memc.sess."]
-    assert "adds a prefix to its keys" in " ".join(sentences(finding, 3, "sessions", 10))
+    assert "adds a prefix to its keys" in " ".join(sentences(finding, NAMES, 10))
 
 
 @pytest.mark.parametrize(
@@ -150,13 +151,13 @@ def elsewhere(number: int) -> Keys:
     ],
 )
 def test_sentences(parts: list[Keys], expected: str) -> None:
-    assert expected in " ".join(sentences(compared(*parts), 3, "sessions", 10))
+    assert expected in " ".join(sentences(compared(*parts), NAMES, 10))
 
 
 def test_share_that_is_almost_everything_is_not_everything() -> None:
     wrong = [(key, (slot + 1) % 3) for key, slot in stored("pymemcache", 5, seed=4)]
     finding = compared(stored("pymemcache", 4995), wrong)
-    (result, *_) = sentences(finding, 3, "sessions", 10)
+    (result, *_) = sentences(finding, NAMES, 10)
     assert result == (
         "99.9 % of the 5,000 new keys lie where pymemcache with 3 servers looks for them; "
         "0.1 % lie elsewhere: another client uses another ring or an old list."

@@ -107,6 +107,18 @@ def test_clients_that_disagree(others: list[tuple[str, tuple[int, ...], str]]) -
     assert not agrees(finding, 3)
 
 
+def test_current_list_is_preferred_to_one_that_explains_hardly_more() -> None:
+    pairs = list(zip(stored("pymemcache", 600), stored("pymemcache", 600, (0, 2)), strict=True))
+    differing = [(current, other) for current, other in pairs if current != other]
+    held = [current for current, other in pairs if current == other][:96]
+    held += [current for current, _ in differing[:2]] + [other for _, other in differing[2:5]]
+    assert summary(compared(held)) == [("pymemcache", FULL, SLOTS)]
+
+
+def test_clients_that_all_have_an_old_list_do_not_agree_with_the_cache() -> None:
+    assert not agrees(compared(stored("pymemcache", 300, (0, 1))), 3)
+
+
 @pytest.mark.parametrize("number", [30, 1000])
 def test_keys_without_a_placement_match_nothing(number: int) -> None:
     slots = random.Random(1)  # noqa: S311 - not for cryptography

@@ -83,15 +83,22 @@ class World:
         with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
             started = [self.started(stack, library, size) for library, size in clients]
             words = ["ring", "sessions", f"--seconds={SECONDS}", "-o", "json"]
+            # memcached notices the end of the watchers of the test before only after a moment.
+            eventually(lambda: self.watchers() == {"0"}, STEP, "no server is watched")
             result = pool.submit(CliRunner().invoke, cli, words)
-            eventually(self.are_watched, STEP, "all servers are watched")
+            eventually(lambda: self.watchers() == {"1"}, STEP, "all servers are watched")
             for client in started:
-                assert client.store(KEYS).succeeded == KEYS
+                fill(client)
             return json.loads(result.result().stdout)
 
-    def are_watched(self) -> bool:
-        """Whether each memcached has a watcher."""
-        return all(watchers(process) == "1" for process in self.servers)
+    def watchers(self) -> set[str]:
+        """The numbers of watchers of the memcacheds."""
+        return {watchers(process) for process in self.servers}
+
+
+def fill(client: Client) -> None:
+    """Store all keys. On a busy machine, a request may exceed the time-outs of its library."""
+    eventually(lambda: client.store(KEYS).succeeded == KEYS, STEP, "the client stores all keys")
 
 
 def watchers(process: Server) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support import kube
-from support.clients import Client, Server, certified, trusting
+from support.clients import Client, Server, certified, traffic, trusting
 from support.kube import Object, eventually
 from support.memcached import SMALL, memcached, pods_of, wait_until_ready
 from support.pki import CA
@@ -90,6 +90,9 @@ def test_pods_are_read_through_forwarded_ports(kind: Kind, namespace: str, tmp_p
         client.store([KEY])
     (holder,) = (lookup for lookup in read(namespace, "find", "cache", KEY)["pods"] if lookup["item"])
     assert (holder["pod"], holder["item"]["expiresInSeconds"]) == (names[0], None)
+    with traffic(server):
+        watched = {pod["pod"]: pod for pod in read(namespace, "hotkeys", "cache", "--seconds", "2")["pods"]}
+    assert [key["key"] for key in watched[names[0]]["keys"]] == ["any"]
     file = tmp_path / "report.zip"
     run(namespace, "report", "cache", "--file", str(file))
     with zipfile.ZipFile(file) as archive:

@@ -79,7 +79,7 @@ def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
         since = with_gate.now()
         said = [kubectl("apply", "-f", "-", stdin=changed(name, 0)).stderr for name in names]
         assert f"this change replaces {SLOTS} pods" in said[0]
-        eventually(lambda: "gated-2 warms up" in conditions(namespace, "gated")["Progressing"]["message"], READY)
+        eventually(lambda: "gated-2 is warming up" in conditions(namespace, "gated")["Progressing"]["message"], READY)
         for name in names:
             wait_until_ready(namespace, name, SLOTS * WARM)
         until = with_gate.now()

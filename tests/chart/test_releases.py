@@ -16,7 +16,7 @@ import yaml
 
 from bundle.objects import Object
 from integration.control_plane import ControlPlane, control_plane
-from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, objects, of_checkout
+from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, objects
 from support.code_blocks import page_commands
 from support.helm import Helm
 from support.waiting import COMMAND
@@ -52,7 +52,7 @@ class Shell:
 
     def follow(self, script: str, *more: str) -> str:
         """Run commands of a page, the last one with further options."""
-        return self.run(" ".join([of_checkout(script.rstrip()), *more]))
+        return self.run(" ".join([script.rstrip(), *more]))
 
     def objects(self) -> dict[str, Object]:
         """The objects of the chart that exist, by kind and name."""

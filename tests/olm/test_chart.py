@@ -11,7 +11,6 @@ import pytest
 from bundle.subscription import NAMESPACE, subscription
 from support import installed, kube, olm
 from support.audit import Audit
-from support.charts import of_checkout
 from support.code_blocks import page_commands
 from support.helm import Helm, helm
 from support.kube import eventually, kubectl
@@ -44,7 +43,7 @@ class Shell:
 
     def follow(self, script: str, *more: str) -> str:
         """Run commands of a page, the last one with further options."""
-        return self.run(" ".join([of_checkout(script.rstrip()), *more]))
+        return self.run(" ".join([script.rstrip(), *more]))
 
 
 @pytest.fixture(params=["helm-3", "helm-4"])

@@ -1,6 +1,5 @@
 """Renders the committed chart without Helm, and compares its objects with those of kustomize."""
 
-import re
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from functools import cache
@@ -74,11 +73,6 @@ def _chart() -> tuple[Templates, Object, Object]:
     texts = {path: text for path, text in files.items() if path.startswith("templates/")}
     values, chart = (mapping(files[name], name) for name in ("values.yaml", "Chart.yaml"))
     return Templates(texts), values, chart
-
-
-def of_checkout(commands: str) -> str:
-    """Commands of the docs with the chart of a checkout in place of the one in a registry."""
-    return re.sub(r"oci://\S+/memcached-operator --version \S+", FOLDER, commands)
 
 
 def defaults() -> Object:

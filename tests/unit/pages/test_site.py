@@ -111,8 +111,9 @@ def test_start_page_answers_each_question_in_one_click(page: str) -> None:
 def test_site_loads_nothing_from_other_hosts() -> None:
     assert CONFIG["theme"]["font"] is False
     assert with_diagrams("```mermaid\nflowchart\n```\n", "a/b.md").endswith(
-        f'<script src="../../{MERMAID}"></script>\n'
+        f'<script src="../{MERMAID}"></script>\n'
     )
+    assert with_diagrams("```mermaid\nflowchart\n```\n", "a.md").endswith(f'<script src="{MERMAID}"></script>\n')
     assert with_diagrams("# Title\n", "a.md") == "# Title\n"
 
 
@@ -129,6 +130,8 @@ NAMES = {"docs/a.md": "a.md", "docs/decisions/b.md": "decisions/b.md", "examples
         ("examples/x/README.md", "../../docs/a.md#d", "../../a.md#d"),
         ("docs/a.md", "../LICENSE", f"{REPOSITORY}/blob/main/LICENSE"),
         ("docs/a.md", "../config/grafana", f"{REPOSITORY}/tree/main/config/grafana"),
+        ("docs/a.md", "images/memcached-cache.png", "images/memcached-cache.png"),
+        ("docs/decisions/b.md", "../images/memcached-cache.png", "../images/memcached-cache.png"),
         ("docs/a.md", "#here", "#here"),
         ("docs/a.md", "https://kubernetes.io", "https://kubernetes.io"),
     ],

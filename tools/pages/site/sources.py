@@ -1,6 +1,7 @@
 """The pages of the site, from the files of the repository.
 
-The site has the pages of docs/, the examples, and some pages of the root. Links between them lead to pages of the site.
+The site has the pages of docs/, the examples, and some pages of the root. Links between them lead to pages of the site,
+and pictures of docs/ are files of the site: a repository's address of a picture is a page about it, not the picture.
 Links to all other files lead to the repository, because readers of the site have no clone.
 """
 
@@ -28,6 +29,7 @@ _LINK: Final = re.compile(r"(?:\[(?P<text>[^\[\]]*))?\]\((?P<target>[^)\s]+)\)")
 _FILE: Final = re.compile(r"(docs/)?[\w-]+\.md")
 _BARE: Final = re.compile(r"(?<!\])\(docs/([\w-]+\.md)\)")
 """A page that a description of a field names. After a bracket, it is the target of a link."""
+_PICTURES: Final = (".png", ".svg")
 _EXTERNAL: Final = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 
 
@@ -95,7 +97,7 @@ def resolved(path: str, file: str, names: Mapping[str, str]) -> str | None:
 
 
 def target(link: str, file: str, names: Mapping[str, str], root: Path, repository: str) -> str:
-    """The target of a link on the site: a relative path to a page of the site, or an address in the repository."""
+    """The target of a link on the site: a relative path to a page or picture of it, or an address in the repository."""
     path, mark, anchor = link.partition("#")
     if not path or _EXTERNAL.match(link):
         return link
@@ -103,6 +105,8 @@ def target(link: str, file: str, names: Mapping[str, str], root: Path, repositor
     if page is not None:
         return posixpath.relpath(names[page], posixpath.dirname(names[file]) or ".") + mark + anchor
     wanted = posixpath.normpath(posixpath.join(posixpath.dirname(file), path))
+    if wanted.startswith("docs/") and wanted.endswith(_PICTURES):
+        return posixpath.relpath(wanted.removeprefix("docs/"), posixpath.dirname(names[file]) or ".")
     kind = "tree" if (root / wanted).is_dir() else "blob"
     return f"{repository}/{kind}/{BRANCH}/{wanted}{mark}{anchor}"
 
@@ -116,12 +120,13 @@ def with_manifests(text: str, manifests: Mapping[str, str]) -> str:
 def with_diagrams(text: str, name: str) -> str:
     """The page with the program that draws its diagrams, if it has any; `name`: its path below the site.
 
-    Otherwise the theme would load the program from another host. Pages without diagrams do not load 2.5 MB.
+    Otherwise the theme would load the program from another host. Pages without diagrams do not load 2.5 MB. The path is
+    relative to the source of the page, as in Markdown: Zensical adds the folder that each page gets on the site.
     """
     if "```mermaid\n" not in text:
         return text
-    up = "../" * len(PurePosixPath(name).with_suffix("").parts)
-    return f'{text.rstrip()}\n\n<script src="{up}{MERMAID}"></script>\n'
+    path = posixpath.relpath(MERMAID, posixpath.dirname(name) or ".")
+    return f'{text.rstrip()}\n\n<script src="{path}"></script>\n'
 
 
 def site_pages(root: Path, repository: str) -> dict[str, bytes]:

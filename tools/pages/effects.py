@@ -16,7 +16,7 @@ DONE: Final[dict[Effect, tuple[str, str, str]]] = {
         "[memcached restarts](#warm-restarts) in its container. If it needs more memory, the container is first "
         "[resized](#more-memory)",
         "kept, except with an older release of memcached",
-        "errors from one slot at a time, for about 3 s and the time to pull the image",
+        "errors from one slot at a time, for about 3 s plus the time to pull the image",
     ),
     Effect.REPLACE: (
         "replaced. This also applies to any change above whose condition in the first column is not met",

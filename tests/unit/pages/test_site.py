@@ -110,9 +110,7 @@ def test_start_page_answers_each_question_in_one_click(page: str) -> None:
 
 def test_site_loads_nothing_from_other_hosts() -> None:
     assert CONFIG["theme"]["font"] is False
-    assert with_diagrams("```mermaid\nflowchart\n```\n", "a/b.md").endswith(
-        f'<script src="../{MERMAID}"></script>\n'
-    )
+    assert with_diagrams("```mermaid\nflowchart\n```\n", "a/b.md").endswith(f'<script src="../{MERMAID}"></script>\n')
     assert with_diagrams("```mermaid\nflowchart\n```\n", "a.md").endswith(f'<script src="{MERMAID}"></script>\n')
     assert with_diagrams("# Title\n", "a.md") == "# Title\n"
 

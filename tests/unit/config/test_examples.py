@@ -42,9 +42,11 @@ def parse_yaml(text: str) -> None:
 
 
 ITEMS = re.compile(
-    r"`memory: (\w+)`[^|]*\| ([\d,]+) [a-z ]+ × \(([\d.]+) (\w+) \+ 60 bytes\), plus 10%(?:, divided by (\d+) pods)?"
+    r"`memory: (\w+)`[^|]*\| Enough for ([\d,]+) [a-z ]+ of ([\d.]+) (\w+)\. "
+    r"Each \[needs about 60 bytes more\]\(\S+\), "
+    r"(?:10 % is reserve, and the sum is divided by (\d+) pods|and 10 % is reserve)\."
 )
-"""A row such as `memory: 80Mi` | 100,000 sessions × (2 KiB + 60 bytes), plus 10%, divided by 3 pods."""
+"""A row such as `memory: 80Mi` | Enough for 100,000 sessions of 2 KiB. Each needs about 60 bytes more, …"""
 PARSERS: dict[str, Callable[[str], object]] = {"yaml": parse_yaml, "python": ast.parse, "ini": parse_ini}
 OTHERS = {"php", "ruby", "nginx", "sh", "console", "promql"}
 """The languages of blocks that this test does not parse. tests/clients runs PHP and Ruby."""
@@ -118,7 +120,7 @@ def test_memory_follows_from_the_number_of_items(folder: Path) -> None:
     """By the rule in docs/sizing.md."""
     manifest = (folder / "memcached.yaml").read_text()
     found = ITEMS.findall(examples.readme(folder))
-    assert len(found) == examples.readme(folder).count("+ 60 bytes")
+    assert len(found) == examples.readme(folder).count("60 bytes")
     for memory, number, size, unit, pods in found:
         value = float(size) * {"B": 1, "KiB": 2**10, "MiB": MEBIBYTE}[unit]
         total = int(number.replace(",", "")) * (value + OVERHEAD) * 1.1 / int(pods or 1)

@@ -48,7 +48,7 @@ ITEMS = re.compile(
 )
 """A row such as `memory: 80Mi` | Enough for 100,000 sessions of 2 KiB. Each needs about 60 bytes more, …"""
 PARSERS: dict[str, Callable[[str], object]] = {"yaml": parse_yaml, "python": ast.parse, "ini": parse_ini}
-OTHERS = {"php", "ruby", "nginx", "sh", "console", "promql"}
+OTHERS = {"php", "ruby", "nginx", "perl", "sh", "console", "promql"}
 """The languages of blocks that this test does not parse. tests/clients runs PHP and Ruby."""
 
 example = pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

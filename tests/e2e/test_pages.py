@@ -1,12 +1,14 @@
 """The commands of the pages, run as a reader does: each must succeed, and change what the page says."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support import kube
+from support.agents import readyz
 from support.code_blocks import ROOT, located, page_commands
 from support.kube import eventually, kubectl, must_get
 from support.memcached import IMAGE, SMALL, conditions, memcached, pods_of, wait_until_ready
@@ -153,15 +155,17 @@ def test_tls_and_password(shell: PageShell) -> None:
 
 def test_warm_gate_says_why_a_pod_is_not_ready(shell: PageShell) -> None:
     kube.apply(sessions(shell.namespace, identity="Stable", rollout={"warmUp": {}}))
-    eventually(lambda: running_agent(shell.namespace), READY, "the agent runs")
+    eventually(lambda: agent_answers(shell.namespace), READY, "the agent answers")
     script = page_commands("warm.md", "`/readyz` on port 9151 of a pod says why it is not ready:")
     assert shell.run(script.replace("sessions-2", "sessions-0")).splitlines()[-1].startswith("not warm yet: ")
 
 
-def running_agent(namespace: str) -> bool:
-    """Whether the agent of the only pod runs."""
-    statuses = [each for pod in pods_of(namespace, "sessions") for each in pod["status"].get("containerStatuses", [])]
-    return any(each["name"] == "agent" and "running" in each["state"] for each in statuses)
+def agent_answers(namespace: str) -> bool:
+    """Whether the agent of the only pod answers. A container that runs may not listen yet."""
+    with suppress(KeyError, ValueError):  # there is no pod, or it has no address
+        (pod,) = pods_of(namespace, "sessions")
+        return bool(readyz(pod))
+    return False
 
 
 def test_old_service_selects_the_new_pods(shell: PageShell) -> None:

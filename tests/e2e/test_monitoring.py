@@ -13,7 +13,7 @@ import yaml
 from bundle.images import related_variables
 from memcached_operator.kube import labels
 from support import installed, kube
-from support.agents import METRICS_PORT, restarts, value
+from support.agents import restarts, targets, value
 from support.code_blocks import code_blocks
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import SMALL, memcached, pods_of, send_commands, wait_until_ready
@@ -106,14 +106,7 @@ def _answers(server: Prometheus, query: str, expected: int) -> Any:
 
 def scrape_configs(pods: list[Object]) -> list[Object]:
     """A configuration with the result of a PodMonitor: Debian builds Prometheus without the discovery of pods."""
-    targets = [
-        {
-            "targets": [f"{pod['status']['podIP']}:{METRICS_PORT}"],
-            "labels": {"namespace": pod["metadata"]["namespace"], "pod": pod["metadata"]["name"], "container": AGENT},
-        }
-        for pod in pods
-    ]
-    return [{"job_name": "memcached", "static_configs": targets}]
+    return [{"job_name": "memcached", "static_configs": targets(pods)}]
 
 
 def assert_agent_has_its_own_image(namespace: str, pod: Object) -> None:

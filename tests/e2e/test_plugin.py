@@ -1,9 +1,6 @@
 """The kubectl plugin on a real cluster, with four kinds of caches."""
 
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,12 +11,12 @@ import pytest
 from support import kube
 from support.clients import Client, Server, certified, traffic, trusting
 from support.kube import Object, eventually
-from support.memcached import SMALL, memcached, pods_of, wait_until_ready
+from support.memcached import SMALL, by_slot, memcached, pods_of, wait_until_ready
 from support.pki import CA
+from support.plugin import kubectl_memcached
 from support.secrets import names_of, tls_secret, users_secret
-from support.waiting import COMMAND, ROLLOUT
+from support.waiting import ROLLOUT
 
-PLUGIN = Path(__file__).parents[2] / "plugin"
 USER = "web:a-long-password"
 KEY = "user:7"
 
@@ -48,14 +45,7 @@ KINDS = (
 
 def run(namespace: str, *words: str, code: int = 0) -> str:
     """The output of a command. Fails if its exit code is another one."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kubectl_memcached", *words, "-n", namespace],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=COMMAND,
-        env={**os.environ, "PYTHONPATH": str(PLUGIN)},
-    )
+    done = kubectl_memcached(*words, "-n", namespace)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -113,7 +103,7 @@ def created(kind: Kind, namespace: str, folder: Path) -> tuple[list[Object], Ser
         kube.apply(users_secret(namespace, "cache-users", USER))
     kube.apply(memcached(namespace, size=2, resources=SMALL, **kind.spec))
     wait_until_ready(namespace, timeout=ROLLOUT)
-    pods = sorted(pods_of(namespace), key=lambda pod: pod["metadata"]["name"])
+    pods = by_slot(namespace)
     context = certified(trusting(ca), ca.issue(["client"], client=True), str(folder)) if kind.name == "tls" else None
     user = USER if kind.name == "password" else None
     host = f"cache-0.cache.{namespace}.svc.cluster.local"
@@ -140,9 +130,7 @@ def uids(namespace: str) -> set[str]:
 
 def run_any(namespace: str) -> str:
     """The advice of `status`, whose exit code depends on the rollout."""
-    words = [sys.executable, "-m", "kubectl_memcached", "status", "cache", "-n", namespace, "-o", "json"]
-    environment = {**os.environ, "PYTHONPATH": str(PLUGIN)}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=COMMAND, env=environment)
+    done = kubectl_memcached("status", "cache", "-n", namespace, "-o", "json")
     return " ".join(json.loads(done.stdout)["advice"])
 
 

@@ -8,7 +8,16 @@ import pytest
 
 from support import kube
 from support.kube import Object, eventually, must_get
-from support.memcached import IMAGE, OTHER_IMAGE, SMALL, memcached, pods_of, wait_until_degraded, wait_until_ready
+from support.memcached import (
+    IMAGE,
+    OTHER_IMAGE,
+    SMALL,
+    by_slot,
+    memcached,
+    pods_of,
+    wait_until_degraded,
+    wait_until_ready,
+)
 from support.slots import Ring, has, replace_pod, requested, slot_addresses, store
 from support.waiting import ROLLOUT, STEP
 
@@ -65,7 +74,7 @@ def test_update_takes_one_slot_after_the_other(namespace: str, record_property: 
     periods = [found for each in slots if (found := each.period())]
     assert len(periods) == 3, f"not every slot was updated: {periods}"
     assert periods == sorted(periods, reverse=True), "the slots are updated from the highest"
-    pods = sorted(pods_of(namespace), key=lambda each: each["metadata"]["name"])
+    pods = by_slot(namespace)
     for lower, higher in pairwise(pods):
         assert lower["metadata"]["creationTimestamp"] >= ready_since(higher), "two slots were away at the same time"
     longest = max(end - start for start, end in periods)

@@ -13,8 +13,8 @@ from support.load import Load, fill, kept, load
 from support.memcached import (
     IMAGE,
     OTHER_IMAGE,
+    by_slot,
     memcached,
-    pods_of,
     wait_until_degraded,
     wait_until_ready,
 )
@@ -44,11 +44,6 @@ def warm(namespace: str, image: str = IMAGE, **cache_fields: Any) -> Object:
 def identities(namespace: str) -> list[tuple[str, str]]:
     """Uid and address of each pod, in the order of the slots."""
     return [(each["metadata"]["uid"], each["status"].get("podIP", "")) for each in by_slot(namespace)]
-
-
-def by_slot(namespace: str) -> list[Object]:
-    """The pods in the order of the slots."""
-    return sorted(pods_of(namespace), key=lambda each: each["metadata"]["name"])
 
 
 def container(pod: Object, name: str = "memcached") -> Object:

@@ -12,7 +12,7 @@ from support import kube
 from support.agents import readyz
 from support.kube import Object, eventually, kubectl, must_get
 from support.load import Load, fill, load
-from support.memcached import SMALL, conditions, memcached, pods_of, states, wait_until_ready
+from support.memcached import SMALL, by_slot, conditions, memcached, states, wait_until_ready
 from support.slots import slot_addresses
 from support.waiting import BUSY, READY, ROLLOUT
 
@@ -31,11 +31,6 @@ def cache(namespace: str, name: str, **spec: Any) -> Object:
     """A Memcached with a Service for each slot, whose addresses stay."""
     merged: dict[str, Any] = {"size": SLOTS, "identity": "Stable", "service": {"perPod": True}, "resources": SMALL}
     return memcached(namespace, name, monitoring={}, **merged, **spec)
-
-
-def by_slot(namespace: str, name: str = "gated") -> list[Object]:
-    """The pods in the order of the slots."""
-    return sorted(pods_of(namespace, name), key=lambda each: each["metadata"]["name"])
 
 
 def ready_since(pod: Object) -> str:
@@ -75,7 +70,7 @@ def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
     for name in names:
         kube.apply(changed(name, 1))
     with warm(namespace, "gated") as with_gate, warm(namespace, "ungated") as without:
-        before = {pod["metadata"]["uid"] for pod in by_slot(namespace)}
+        before = {pod["metadata"]["uid"] for pod in by_slot(namespace, "gated")}
         since = with_gate.now()
         said = [kubectl("apply", "-f", "-", stdin=changed(name, 0)).stderr for name in names]
         assert f"this change replaces {SLOTS} pods" in said[0]
@@ -83,7 +78,7 @@ def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
         for name in names:
             wait_until_ready(namespace, name, SLOTS * WARM)
         until = with_gate.now()
-    pods = by_slot(namespace)
+    pods = by_slot(namespace, "gated")
     assert not before & {pod["metadata"]["uid"] for pod in pods}
     for lower, higher in pairwise(pods):
         assert lower["metadata"]["creationTimestamp"] >= ready_since(higher), "two slots were cold at the same time"

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from support import installed, kube
 from support.clients import in_threads
 from support.kube import Object, eventually, kubectl
-from support.memcached import SMALL, exhaust_memory, memcached, pods_of, send_commands, wait_until_ready
+from support.memcached import SMALL, by_slot, exhaust_memory, memcached, send_commands, wait_until_ready
 from support.pki import CA
 from support.secrets import names_of, tls_secret
 from support.waiting import READY, REQUEST
@@ -43,7 +43,7 @@ def create(namespace: str, **spec: Any) -> None:
 
 def pods(namespace: str) -> list[Object]:
     """The pods of the cache in the order of their names."""
-    return sorted(pods_of(namespace, CACHE), key=lambda pod: pod["metadata"]["name"])
+    return by_slot(namespace, CACHE)
 
 
 @contextmanager

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from typing import Final
 
 from memcached_operator.memcached.alerts import caches
-from support.agents import METRICS_PORT
+from support.agents import targets
 from support.kube import Object
 from support.prometheus import Prometheus, server
 
-AGENT: Final = "agent"
 SECOND: Final = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}}
 
 
@@ -18,23 +17,6 @@ def rules(namespace: str, name: str, *, delay: bool = True) -> Object:
     found = caches.rules_of(namespace, name)
     kept = found if delay else [{key: value for key, value in rule.items() if key != "for"} for rule in found]
     return {"groups": [{"name": caches.GROUP, "rules": kept}]}
-
-
-def targets(pods: list[Object]) -> list[Object]:
-    """The agents of pods that have an address."""
-    return [
-        {
-            "targets": [f"{pod['status']['podIP']}:{METRICS_PORT}"],
-            "labels": {
-                "namespace": pod["metadata"]["namespace"],
-                "pod": pod["metadata"]["name"],
-                "container": AGENT,
-                "cache": pod["metadata"]["labels"]["app.kubernetes.io/instance"],
-            },
-        }
-        for pod in pods
-        if pod["status"].get("podIP")
-    ]
 
 
 @contextmanager

@@ -1,10 +1,7 @@
 """From an incident to its cause: an alert or a column shows it, and two commands of docs/alerts.md name the cause."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,8 +10,9 @@ import yaml
 
 from incidents import causes
 from incidents.scraping import rules, scraping
-from support.kube import eventually
-from support.waiting import COMMAND, SECRET_REPORTED
+from support.kube import eventually, kubectl
+from support.plugin import kubectl_memcached
+from support.waiting import SECRET_REPORTED
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = (ROOT / "docs/alerts.md").read_text()
@@ -62,8 +60,5 @@ def test_alert_or_column_shows_an_incident_and_two_commands_its_cause(name: str,
 def output(command: str, namespace: str) -> str:
     """What a command of the page prints, for the cache in this namespace; it may fail."""
     words = shlex.split(command.replace("-n shop", f"-n {namespace}"))
-    if words[:2] == ["kubectl", "memcached"]:
-        words = [sys.executable, "-m", "kubectl_memcached", *words[2:]]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "plugin")}
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=COMMAND, env=env)
+    done = kubectl_memcached(*words[2:]) if words[1] == "memcached" else kubectl(*words[1:], check=False)
     return " ".join(f"{done.stdout}{done.stderr}".split())

@@ -9,8 +9,9 @@ from typing import Final
 import msgspec
 import pytest
 
-from incidents.scraping import SECOND, targets
+from incidents.scraping import SECOND
 from support import installed, kube
+from support.agents import targets
 from support.clients import in_threads
 from support.kube import Object, eventually, kubectl
 from support.memcached import OTHER_IMAGE, SMALL, memcached, pods_of, wait_until_ready
@@ -51,7 +52,8 @@ def test_no_alert_fires_while_memcached_and_the_operator_are_updated(namespace: 
         installed.wait_until_up()
         for name in CACHES:
             wait_until_ready(namespace, name, ROLLOUT)
-        assert {image(pod) for name in CACHES for pod in pods_of(namespace, name)} == {OTHER_IMAGE}
+        images = {pod["spec"]["containers"][0]["image"] for name in CACHES for pod in pods_of(namespace, name)}
+        assert images == {OTHER_IMAGE}
         # An alert that is not pending now cannot fire later because of the updates.
         eventually(lambda: not prometheus.query(UNEXPECTED), LONGEST_WINDOW, "no alert is pending")
         assert prometheus.query(f'max_over_time({UNEXPECTED[:-1]},alertstate="firing"}}[1h])') == []
@@ -59,12 +61,6 @@ def test_no_alert_fires_while_memcached_and_the_operator_are_updated(namespace: 
 
 UNEXPECTED: Final = 'ALERTS{alertname!="MemcachedOperatorOutdatedImages"}'
 """The other image is not the default of the release: that alert is pending for a day."""
-
-
-def image(pod: Object) -> str:
-    """The image of memcached."""
-    (found,) = (each["image"] for each in pod["spec"]["containers"] if each["name"] == "memcached")
-    return found
 
 
 @contextmanager

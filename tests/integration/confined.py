@@ -1,7 +1,7 @@
 """A service account with all permissions that RBAC can grant, restricted only by the admission policies."""
 
 import copy
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,12 +114,10 @@ def bound_policies(plane: ControlPlane) -> Generator[None]:
     plane.create(NAMESPACES, {"metadata": {"name": ACCOUNT_NAMESPACE}})
     objects = [(policies.POLICIES, each) for each in policies.policies()]
     objects += [(policies.BINDINGS, each) for each in policies.bindings(ACCOUNT_NAMESPACE, ACCOUNT)]
-    for path, obj in objects:
-        plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
+    _post(plane, objects)
     until(lambda: all(_has_status(plane, each) for each in policies.policies()))
     last = [(policies.POLICIES, LAST_POLICY), (policies.BINDINGS, LAST_BINDING)]
-    for path, obj in last:
-        plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
+    _post(plane, last)
     until(lambda: _last_policy_is_in_effect(plane))
     objects += last
     try:
@@ -129,6 +127,12 @@ def bound_policies(plane: ControlPlane) -> Generator[None]:
             own = f"{path}/{obj['metadata']['name']}"
             plane.call(lambda client, own=own: client.request("DELETE", own))
         plane.delete(Key(NAMESPACES, "", ACCOUNT_NAMESPACE))
+
+
+def _post(plane: ControlPlane, objects: Iterable[tuple[str, Object]]) -> None:
+    """Create objects, each at its path."""
+    for path, obj in objects:
+        plane.call(lambda client, path=path, obj=obj: client.request("POST", path, obj))
 
 
 def _has_status(plane: ControlPlane, policy: Object) -> bool:

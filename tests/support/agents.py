@@ -20,6 +20,23 @@ def metrics(pod: Object, path: str = "/metrics", tls: ssl.SSLContext | None = No
     return _response(f"{'http' if tls is None else 'https'}://{pod['status']['podIP']}:{METRICS_PORT}{path}", tls)
 
 
+def targets(pods: list[Object]) -> list[Object]:
+    """Targets of Prometheus for the agents of pods that have an address, with the labels that a PodMonitor adds."""
+    return [
+        {
+            "targets": [f"{pod['status']['podIP']}:{METRICS_PORT}"],
+            "labels": {
+                "namespace": pod["metadata"]["namespace"],
+                "pod": pod["metadata"]["name"],
+                "container": "agent",
+                "cache": pod["metadata"]["labels"]["app.kubernetes.io/instance"],
+            },
+        }
+        for pod in pods
+        if pod["status"].get("podIP")
+    ]
+
+
 def healthz(pod: Object) -> str:
     """The problems that the agent of a pod names, or `ok`."""
     return metrics(pod, "/healthz")

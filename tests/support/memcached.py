@@ -76,6 +76,11 @@ def pods_of(namespace: str, name: str = "cache") -> list[Object]:
     return [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
 
 
+def by_slot(namespace: str, name: str = "cache") -> list[Object]:
+    """The pods of an object in the order of their names, which is that of the slots."""
+    return sorted(pods_of(namespace, name), key=lambda pod: pod["metadata"]["name"])
+
+
 def children(namespace: str) -> dict[str, Any]:
     """The operator's Deployments and Services with their generations and its pods with their restarts, all by uid."""
     selector = "app.kubernetes.io/managed-by=memcached-operator"

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from alerts import operators
-from crds.yaml_text import yaml_text
 from memcached_operator.memcached.alerts import caches
+from project.yaml_text import yaml_text
 
 FOLDER: Final = Path("config/prometheus")
 OBJECT: Final = FOLDER / "rules.yaml"

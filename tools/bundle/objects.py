@@ -7,8 +7,8 @@ from typing import Any, Final
 import yaml
 
 from bundle.errors import BundleError
-from crds.yaml_text import Dumper
 from memcached_api.values import is_object
+from project.yaml_text import Dumper
 
 Object = dict[str, Any]
 

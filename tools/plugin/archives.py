@@ -10,7 +10,7 @@ from typing import Final
 
 import yaml
 
-from crds.yaml_text import Dumper
+from project.yaml_text import Dumper
 
 PROGRAM: Final = "kubectl-memcached"
 PLUGIN: Final = "memcached"

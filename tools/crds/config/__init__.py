@@ -11,7 +11,7 @@ from crds.config.roles import manager_role, user_roles
 from crds.config.webhooks import configurations
 from crds.crd import definition
 from crds.registered import Registered
-from crds.yaml_text import yaml_text
+from project.yaml_text import yaml_text
 
 COMMAND = "make manifests"
 CONTROLLERS = "operator/memcached_operator/kinds.py"

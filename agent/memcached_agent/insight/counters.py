@@ -39,14 +39,15 @@ class Chunks(NamedTuple):
 
     def needed(self, slab: int, size: int) -> int:
         """The bytes that an item with a value of this size needs. A large one has several chunks."""
-        return max(self.sizes.get(slab, 0), size + OVERHEAD if size > self.sizes.get(slab, 0) else 0)
+        chunk = self.sizes.get(slab, 0)
+        return chunk if size <= chunk else size + OVERHEAD
 
 
 def counters(statistics: Statistics) -> Counters:
     """The counters in these statistics."""
-    general = statistics.general
-    used = _bytes(statistics, statistics.slabs, "used_chunks")
-    cold = _bytes(statistics, statistics.items, "number_cold")
+    general, sizes = statistics.general, _sizes(statistics)
+    used = _bytes(sizes, statistics.slabs, "used_chunks")
+    cold = _bytes(sizes, statistics.items, "number_cold")
     return Counters(
         gets=_integer(general, "cmd_get"),
         hits=_integer(general, "get_hits"),
@@ -63,7 +64,7 @@ def counters(statistics: Statistics) -> Counters:
 
 def chunks(statistics: Statistics) -> Chunks:
     """The chunks in these statistics."""
-    sizes = {slab: _integer(stats, "chunk_size") for slab, stats in statistics.slabs.items()}
+    sizes = _sizes(statistics)
     usable = sum(sizes[slab] * _integer(stats, "total_chunks") for slab, stats in statistics.slabs.items())
     pages = _integer(statistics.totals, "total_malloced")
     return Chunks(sizes, min(1.0, usable / pages) if usable and pages else 1.0)
@@ -76,9 +77,13 @@ def _age(statistics: Statistics) -> int:
     return _integer(statistics.items.get(largest, {}), "age")
 
 
-def _bytes(statistics: Statistics, classes: Mapping[int, Stats], name: str) -> int:
+def _sizes(statistics: Statistics) -> dict[int, int]:
+    """The bytes of a chunk by slab class."""
+    return {slab: _integer(stats, "chunk_size") for slab, stats in statistics.slabs.items()}
+
+
+def _bytes(sizes: Mapping[int, int], classes: Mapping[int, Stats], name: str) -> int:
     """The bytes of this number of chunks in each slab class."""
-    sizes = chunks(statistics).sizes
     return sum(sizes.get(slab, 0) * _integer(stats, name) for slab, stats in classes.items())
 
 

@@ -41,11 +41,6 @@ class Histogram:
             if step < self._ready:
                 self._hits[step] += weight
 
-    @property
-    def ready(self) -> float:
-        """The largest memory for which there are counts, as a share of the present one."""
-        return self._ready / STEPS
-
     def stores(self, bins: int) -> float:
         """The items stored since the last of the first `bins` counts."""
         return self._stores - self._before[bins - 1] if bins <= self._ready else 0.0

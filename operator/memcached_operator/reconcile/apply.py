@@ -159,9 +159,10 @@ class Applier:
 
         Raises ApiError if the write is rejected although the live object is unchanged: a retry would fail again.
         """
-        live = before = self._cache.get(key)
-        if live is None or before is None:
+        before = self._cache.get(key)
+        if before is None:
             return False
+        live = before
         try:
             if action is Action.SCALE:
                 reply = await self._client.patch(key, scale_patch(child, live))

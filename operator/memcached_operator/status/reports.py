@@ -12,6 +12,7 @@ from memcached_operator.status.conditions import Condition
 
 CREATED = "Created"
 ROLLOUT_STARTED = "RolloutStarted"
+CONTAINERS = ("containers", "initContainers")
 
 MAX_NAMES = 3
 """Names of children of one kind in a message. A Memcached with slots has a Service for each."""
@@ -82,9 +83,6 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The names of the fields that differ, without those that are reported in detail."""
     names = sorted(old.keys() | new.keys())
     return [name for name in names if name not in ("image", *CONTAINERS) and old.get(name) != new.get(name)]
-
-
-CONTAINERS = ("containers", "initContainers")
 
 
 def _containers(template: Template) -> dict[str, Mapping[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 _STORED: Final = re.compile(rb"type=item_store key=(\S+) ")
-_READ: Final = re.compile(rb"type=item_get key=(\S+) status=(\w+)(?:[^\n]* size=(\d+))?")
+_READ: Final = re.compile(rb"type=item_get key=(\S+) status=\w+(?:[^\n]* size=(\d+))?")
 
 
 def stored(lines: bytes) -> Iterator[bytes]:
@@ -16,7 +16,7 @@ def stored(lines: bytes) -> Iterator[bytes]:
 
 def requested(lines: bytes) -> Iterator[tuple[bytes, int]]:
     """The keys in lines of `watch fetchers`, still encoded, and the bytes of their values. 0: not found, or unknown."""
-    return ((key, int(size or 0)) for key, _, size in _READ.findall(lines))
+    return ((key, int(size or 0)) for key, size in _READ.findall(lines))
 
 
 def readable(key: bytes) -> str:

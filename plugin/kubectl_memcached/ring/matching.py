@@ -109,7 +109,7 @@ def _best(keys: Keys, cache: Cache) -> Candidate | None:
             best = stage_best
         if best and best[0] >= AGREED * len(keys):
             break
-    return best[1] if best and best[0] >= MIN_SHARE * len(keys) and _is_significant(best[1], keys) else None
+    return best[1] if best and best[0] >= MIN_SHARE * len(keys) and _is_significant(*best, keys) else None
 
 
 def _finalists(candidates: Iterator[Candidate], keys: Keys) -> list[tuple[int, Candidate]]:
@@ -127,13 +127,12 @@ def _hits(candidate: Candidate, keys: Keys) -> int:
     return sum(slot == found for (_, found), slot in zip(keys, slots, strict=True))
 
 
-def _is_significant(candidate: Candidate, keys: Keys) -> bool:
-    """Whether more keys match than if the candidate's slots and those of the keys were independent."""
+def _is_significant(hits: int, candidate: Candidate, keys: Keys) -> bool:
+    """Whether more keys match, `hits`, than if the candidate's slots and those of the keys were independent."""
     slots = candidate.slots(key for key, _ in keys)
     predicted, found = Counter(slots), Counter(slot for _, slot in keys)
     chance = sum(predicted[slot] * found[slot] for slot in found) / len(keys) ** 2
     expected = len(keys) * chance
-    hits = sum(slot == held for (_, held), slot in zip(keys, slots, strict=True))
     return hits > expected + SIGMAS * sqrt(expected * (1 - chance))
 
 

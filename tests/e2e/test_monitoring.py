@@ -22,9 +22,7 @@ from support.prometheus import Prometheus, prometheus
 from support.waiting import READY, REQUEST, ROLLOUT
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
-QUERIES = dict(
-    re.findall(r"^\| ([A-Z][^|]*) \| `([^`]+)` \|$", DOCUMENT.partition("Everyday queries")[2], re.MULTILINE)
-)
+QUERIES = dict(re.findall(r"^\| ([A-Z][^|]*) \| `([^`]+)` \|$", DOCUMENT.partition("\n### Queries\n")[2], re.MULTILINE))
 AGENT, MEMCACHED = "agent", "memcached"
 MANAGER = "memcached-operator-controller-manager"
 PACKAGES = "/opt/memcached-operator/lib"

@@ -129,11 +129,20 @@ def _item_size(rng: Random) -> Object:
 
 
 def _connections(rng: Random) -> Object:
-    """Connections close to the minimum of the threads, and to the limits of both."""
+    """Connections close to the minimum of the threads, without and with insight, and to the limits of both."""
     threads = rng.choice((None, 0, 1, 4, 64, 65))
     minimum = minimum_connections(threads or 4)
-    connections = rng.choice((minimum - 1, minimum, minimum + 1, 14, 15, 65536, 65537))
-    return {"cache": {"maxConnections": connections, **({} if threads is None else {"threads": threads})}}
+    connections = rng.choice((minimum - 1, minimum, minimum + 1, minimum + 2, 14, 15, 65536, 65537))
+    return {
+        **_insight(rng),
+        "cache": {"maxConnections": connections, **({} if threads is None else {"threads": threads})},
+    }
+
+
+def _insight(rng: Random) -> Object:
+    return mostly(
+        rng, {}, {"monitoring": {"insight": {}}}, {"monitoring": {"insight": {"enabled": rng.random() < 0.5}}}
+    )
 
 
 def _extra_args(rng: Random) -> Object:
@@ -143,7 +152,7 @@ def _extra_args(rng: Random) -> Object:
     spaces, parts = (f"{item} ", f" {item}", f"{item}\n"), (item[1:], item[:-1], item.upper())
     changed = (*spaces, *parts, f"{item}0", f"{item}=1", item, f"-o {item}")
     items += rng.choice(([], [rng.choice(DENIED_ARGS)], [rng.choice(changed)], [rng.choice(changed)]))
-    return {"cache": {"extraArgs": items}}
+    return {**_insight(rng), "cache": {"extraArgs": items}}
 
 
 def _cache(rng: Random) -> Object:

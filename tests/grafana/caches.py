@@ -29,7 +29,8 @@ class Cache:
     """A Memcached. `slots`: `identity: Stable`, whose agents know annotations. `limit`: of connections. `rate`: gets/s.
 
     `keys`: different keys of the gets. `crowds`: now and then, more clients than the limit allows connect.
-    `evictions`: `spec.cache.evictions`; without them, a full cache refuses items.
+    `evictions`: `spec.cache.evictions`; without them, a full cache refuses items. `factor`: of the sizes of items. With
+    large items, the evicted ones soon have several times the size of the memory, as predictions need.
     """
 
     namespace: str
@@ -42,13 +43,14 @@ class Cache:
     limit: int = 200
     crowds: bool = False
     evictions: bool = True
+    factor: int = 1
 
 
 CACHES = (
     Cache("shop", "sessions", ("0", "1", "2"), 250, 9000, slots=True, tls=True),
     Cache("shop", "catalog", ("6c9f8d5b47-x2k8v", "6c9f8d5b47-7wq5m"), 150, 40000, limit=400, crowds=True),
     Cache("search", "results", ("74b8c5f9d6-zt4jl",), 80, 40000, evictions=False),
-    Cache("search", "prices-eu", ("0", "1"), 60, 20000, slots=True),
+    Cache("search", "prices-eu", ("0", "1"), 300, 20000, slots=True, factor=12),
 )
 
 
@@ -106,7 +108,7 @@ def _pod(release: Path, directory: Path, cache: Cache, name: str) -> Generator[P
     shutil.copytree(release, root)
     words = [programs.PROGRAM, "-t", "2", "-m", str(MIB), "-c", str(cache.limit), "-I", "512k"]
     words += [] if cache.evictions else ["-M"]
-    flags: list[str] = []
+    flags = ["--insight"]
     if cache.tls:
         files = _certificate(directory, root)
         words += ["-l", f"127.0.0.1:{tls_port},notls:127.0.0.1:{port}", "-Z"]

@@ -36,10 +36,10 @@ def load(pods: Sequence[Pod]) -> Generator[None]:
 
 def _fill(pod: Pod) -> None:
     """Store as many items as memcached can keep, and some more: a cache that is not full evicts nothing."""
-    size = sum(SIZES) // len(SIZES)
+    size = pod.cache.factor * sum(SIZES) // len(SIZES)
     with Client(Server("127.0.0.1", pod.port)) as client:
         for key in range(int(FILL * MIB * 2**20 / size)):
-            client.send(_set(str(pod.cache.keys - key), SIZES[key % len(SIZES)]))
+            client.send(_set(str(pod.cache.keys - key), pod.cache.factor * SIZES[key % len(SIZES)]))
         assert client.request(b"version").startswith(b"VERSION ")
 
 
@@ -61,7 +61,7 @@ def _requests(pod: Pod, client: Client, chance: random.Random) -> None:
     keys = [int(chance.paretovariate(0.35)) % pod.cache.keys for _ in range(count)]
     client.send("".join(f"get {key}\r\n" for key in keys).encode())
     missing = [key for key in keys if not _is_hit(client)]
-    client.send(b"".join(_set(str(key), SIZES[key % len(SIZES)]) for key in missing))
+    client.send(b"".join(_set(str(key), pod.cache.factor * SIZES[key % len(SIZES)]) for key in missing))
     if chance.random() < 0.3:
         client.send(f"delete {keys[0]}\r\ntouch {keys[-1]} 0\r\nincr counter 1\r\n".encode())
         for _ in range(3):

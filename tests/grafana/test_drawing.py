@@ -12,6 +12,8 @@ from grafana.caches import CACHES
 from grafana.drawing import BUILD
 from grafana.world import CACHE, World, choices, selected
 
+LATER = {"Predicted hit ratio"}
+"""Panels that have data of this cache later. test_queries.py waits for those of a cache with larger items."""
 MAX_BYTES = 150 * 1024
 """Size of a picture: those in docs/images are committed."""
 RESTART = 0.6
@@ -62,6 +64,6 @@ def test_every_panel_is_drawn_with_data(world: World, page: Path, minutes: float
     picture = BUILD / f"{dashboard.uid}.png"
     (BUILD / f"{dashboard.uid}.data.json").write_text(json.dumps(data))
     found = drawing.draw(page, data, picture)
-    assert [title for title, empty in found.items() if empty] == []
+    assert [title for title, empty in found.items() if empty and title not in LATER] == []
     assert len(found) == len({panel.title for panel in dashboard.panels})
     assert 20_000 < picture.stat().st_size < MAX_BYTES

@@ -14,6 +14,7 @@ import yaml
 
 from alerts.operators import ALERTS as OF_OPERATOR
 from memcached_operator.memcached.alerts.caches import ALERTS as OF_CACHES
+from memcached_operator.memcached.alerts.caches import PREDICTED
 from memcached_operator.memcached.alerts.rules import PAGE
 from support.waiting import COMMAND
 
@@ -49,7 +50,8 @@ HEALTHY: Final[Mapping[str, str]] = {
 class Case(NamedTuple):
     """Series, and the alerts that fire after `minutes`: their labels and descriptions by name.
 
-    `interval`: minutes between two samples. `alone`: only with the rules of the cache itself.
+    `interval`: minutes between two samples. `alone`: only with the rules of the cache itself. `recorded`: the
+    predictions that the rules record at the end, by `memory`; empty: they are not compared.
     """
 
     series: Series
@@ -57,6 +59,7 @@ class Case(NamedTuple):
     firing: Mapping[str, tuple[Mapping[str, str], str]] = {}
     interval: int = 1
     alone: bool = False
+    recorded: Mapping[str, float] = {}
 
 
 def _labels(text: str) -> dict[str, str]:
@@ -73,6 +76,12 @@ def _gets(rate: int, hits: int, pod: str = POD) -> Series:
     """Gets per minute, and those among them that hit."""
     commands = f'memcached_commands_total{{command="get",{pod}'
     return {f'{commands},status="hit"}}': f"0+{hits}x120", f'{commands},status="miss"}}': f"0+{rate - hits}x120"}
+
+
+def _predictions(pod: str = POD, **ratios: float) -> Series:
+    """Predicted hit ratios of a server. `ratios`: by the memory, such as `x2` for twice the memory."""
+    metric = "memcached_agent_predicted_hit_ratio"
+    return {f'{metric}{{memory="{memory.lstrip("x")}",{pod}}}': f"{ratio}+0x60" for memory, ratio in ratios.items()}
 
 
 def _slot(ratio: float, warm: int, rate: int = 120) -> Series:
@@ -384,6 +393,16 @@ SILENT: Final[Mapping[str, Case]] = {
     "healthy": Case({}, 60),
     "a memcached is restarted": Case({f"memcached_up{{{POD}}}": "1+0x20 0+0x3 1+0x30"}, 25),
     "pods are replaced": Case({f"up{{{POD}}}": "1+0x20 _x3 1+0x30", f"memcached_up{{{POD}}}": "1+0x20 _x3 1+0x30"}, 25),
+    "two servers with predictions": Case(
+        {
+            **_gets(60, 30),
+            **_gets(180, 170, OTHER),
+            **_predictions(x1=0.5, x2=0.7, x9=1.0),
+            **_predictions(OTHER, x1=0.9),
+        },
+        60,
+        recorded={"1": (60 * 0.5 + 180 * 0.9) / 240, "2": 0.7},
+    ),
     "a slot warms up": Case(_slot(0.5, 0), 40),
     "a slot is warm": Case(_slot(0.81, 1), 40),
     "a cold slot without traffic": Case(_slot(0.5, 1, rate=10), 40),
@@ -451,11 +470,19 @@ def _test(name: str, case: Case) -> dict[str, Any]:
     counts = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in case.firing]
     healthy = {name: f"{value}+0x{case.minutes // case.interval}" for name, value in HEALTHY.items()}
     firing = 'count by (alertname) (ALERTS{alertstate="firing"})'
+    recorded = [
+        {"labels": f'{PREDICTED}{{namespace="shop",cache="sessions",memory="{memory}"}}', "value": ratio}
+        for memory, ratio in case.recorded.items()
+    ]
+    expected = {firing: counts} | ({PREDICTED: recorded} if recorded else {})
     return {
         "name": name,
         "interval": f"{case.interval}m",
         "input_series": [{"series": each, "values": values} for each, values in {**healthy, **case.series}.items()],
-        "promql_expr_test": [{"expr": firing, "eval_time": f"{case.minutes}m", "exp_samples": counts}],
+        "promql_expr_test": [
+            {"expr": expr, "eval_time": f"{case.minutes}m", "exp_samples": samples}
+            for expr, samples in expected.items()
+        ],
         "alert_rule_test": [
             {"eval_time": f"{case.minutes}m", "alertname": alert, "exp_alerts": [_expected(alert, *found)]}
             for alert, found in case.firing.items()

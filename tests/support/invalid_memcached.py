@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from support.invalid_metadata import INVALID as INVALID_METADATA
 from support.invalid_metadata import VALID as VALID_METADATA
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
+from support.invalid_monitoring import VALID as VALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
 from support.invalid_tls import INVALID as INVALID_TLS
 from support.invalid_tls import VALID as VALID_TLS
@@ -216,6 +217,7 @@ TYPES = invalid_objects(_TYPES)
 VALID: dict[str, Spec] = {
     **VALID_TLS,
     **VALID_METADATA,
+    **VALID_MONITORING,
     "nothing": {},
     "the highest size and the lowest port": {"size": 2**31 - 1, "containerPort": 1024},
     "the highest port": {"containerPort": 65535},

@@ -5,6 +5,11 @@ from typing import Any, Final
 INTERVAL: Final = ("spec.monitoring.podMonitor.interval", "must be a time in hours, minutes and seconds")
 RESOURCE: Final = "must name one of cpu, memory"
 NEGATIVE: Final = "must be at least 0"
+WATCH: Final = ("spec.cache.extraArgs", "must not contain --disable-watch with spec.monitoring.insight")
+WATCHER: Final = (
+    "spec.cache.maxConnections",
+    "must be at least 5 times spec.cache.threads plus 12 with spec.monitoring",
+)
 
 
 def _monitor(**fields: Any) -> dict[str, Any]:
@@ -13,6 +18,10 @@ def _monitor(**fields: Any) -> dict[str, Any]:
 
 def _rules(**fields: Any) -> dict[str, Any]:
     return {"monitoring": {"rules": fields}}
+
+
+def _insight(insight: dict[str, Any], **cache: Any) -> dict[str, Any]:
+    return {"monitoring": {"insight": insight}, "cache": cache}
 
 
 def _agent(**resources: dict[str, str]) -> dict[str, Any]:
@@ -78,4 +87,18 @@ INVALID: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
         {"monitoring": {}, "containerPort": 9151},
         ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
     ),
+    "insight without the command watch": (_insight({}, extraArgs=["-o modern", "--disable-watch"]), WATCH),
+    "enabled insight without the command watch": (_insight({"enabled": True}, extraArgs=["--disable-watch"]), WATCH),
+    "insight with too few connections": (_insight({}, maxConnections=31), WATCHER),
+    "insight with too few connections for its threads": (_insight({}, maxConnections=51, threads=8), WATCHER),
 }
+
+VALID: Final[dict[str, dict[str, Any]]] = {
+    "insight": _insight({}, extraArgs=["--disable-dumping"]),
+    "the fewest connections with insight": _insight({}, maxConnections=32),
+    "the fewest connections with insight and one thread": _insight({}, maxConnections=17, threads=1),
+    "the most threads with insight": _insight({}, threads=64),
+    "disabled insight": _insight({"enabled": False}, extraArgs=["--disable-watch"], maxConnections=30),
+    "metrics without the command watch": {"monitoring": {}, "cache": {"extraArgs": ["--disable-watch"]}},
+}
+"""Valid specs that are close to a rule."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 from dashboards import caches
-from dashboards.model import CONNECTIONS, Dashboard, Graph, Query, Row, Stat, Unit, Variable
+from dashboards.model import CONNECTIONS, Column, Dashboard, Graph, Query, Row, Stat, Table, Unit, Variable
 from dashboards.selectors import CACHE, ONE_CACHE, SELECTED, SUFFIX, rate
 
 POD: Final = "{{pod}}"
@@ -14,6 +14,19 @@ LARGEST: Final = 8
 def by_pod(vector: str, legend: str = POD) -> list[Query]:
     """The query for a sum of each pod."""
     return [Query(f"sum by (pod) ({vector})", legend)]
+
+
+PREDICTED: Final = f"max by (pod, memory) (memcached_agent_predicted_hit_ratio{{{SELECTED}}})"
+GAIN: Final = (
+    f"({PREDICTED} - on (pod) group_left ()"
+    f' max by (pod) (memcached_agent_predicted_hit_ratio{{memory="1",{SELECTED}}}))'
+)
+
+
+def weighted(vector: str) -> str:
+    """The average of a vector of pods and `memory`, in which each pod counts by its gets."""
+    gets = f"on (pod) group_left () sum by (pod) ({caches.GETS})"
+    return f"sum by (memory) ({vector} * {gets}) / (sum by (memory) ({vector} * 0 + {gets}) > 0)"
 
 
 HEALTH: Final = Row(
@@ -142,11 +155,25 @@ DETAILS: Final = Row(
             ],
             unit=Unit.ITEMS,
         ),
-        Graph("Refused connections", caches.REFUSED_TEXT, 12, queries=by_pod(caches.REFUSED), unit=Unit.EVENTS),
+        Table(
+            "Predicted hit ratio",
+            "Hit ratio that the cache would have with so many times its memory, and how much this is above the present "
+            "one (`1`). Each server counts by its gets. Only with `spec.monitoring.insight`, while items are evicted. "
+            "If a larger memory brings little, look for another cause of misses. `smaller` is the memory without the "
+            "items that are evicted next: if their hits are few, the cache may be too large.",
+            labels=["memory"],
+            columns=[
+                Column("Size", f"avg by (memory) (memcached_agent_predicted_memory_bytes{{{SELECTED}}})", Unit.BYTES),
+                Column("Hit ratio", weighted(PREDICTED), Unit.SHARE),
+                Column("Gain", weighted(GAIN), Unit.SHARE),
+            ],
+            sort="Size",
+            width=8,
+        ),
+        Graph("Refused connections", caches.REFUSED_TEXT, queries=by_pod(caches.REFUSED), unit=Unit.EVENTS),
         Graph(
             "Restarts, last hour",
             "Restarts of memcached in a running pod during the last hour: those that kept the items, and the others.",
-            12,
             queries=[
                 *by_pod(f"resets(memcached_uptime_seconds{{{SELECTED}}}[1h])", "{{pod}}, items lost"),
                 *by_pod(

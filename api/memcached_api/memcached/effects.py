@@ -122,6 +122,7 @@ FIELDS: Final[Mapping[str, FieldEffect]] = {
     "spec.rollout.restartedAt": _REPLACES,
     "spec.monitoring.enabled": _REPLACES,
     "spec.monitoring.tls.enabled": _REPLACES,
+    "spec.monitoring.insight.enabled": _REPLACES,
     "spec.auth.secretName": _REPLACES,
     "spec.tls.secretName": _REPLACES,
     "spec.tls.clientAuth": _REPLACES,

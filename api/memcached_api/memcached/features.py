@@ -9,6 +9,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "monitoring.podMonitor": "A PodMonitor",
     "monitoring.rules": "Alerts",
     "monitoring.tls": "Metrics over HTTPS",
+    "monitoring.insight": "Predicted hit ratios",
     "networkPolicy": "A NetworkPolicy",
     "tls": "TLS for clients",
     "auth": "User names and passwords",

@@ -48,6 +48,13 @@ class MonitoringTLS(msgspec.Struct, frozen=True, rename="camel"):
     """Whether the agent serves the metrics only over HTTPS. Defaults to true."""
 
 
+class Insight(msgspec.Struct, frozen=True, rename="camel"):
+    """Predictions of the hit ratio with more or less memory (docs/insight.md)."""
+
+    enabled: bool | None = None
+    """Whether the agent predicts the hit ratio. Defaults to true."""
+
+
 class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server, under the names that prometheus/memcached_exporter uses."""
 
@@ -63,7 +70,10 @@ class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
     tls: MonitoringTLS | None = None
     """HTTPS for the metrics, with the certificate of `tls`. `{}` enables it; if absent, the agent serves HTTP."""
 
+    insight: Insight | None = None
+    """Predicted hit ratios with more memory (docs/insight.md). `{}` enables them."""
 
-def is_enabled(section: Monitoring | PodMonitor | Rules | MonitoringTLS | None) -> bool:
+
+def is_enabled(section: Monitoring | PodMonitor | Rules | MonitoringTLS | Insight | None) -> bool:
     """Whether a section of the spec is present and not disabled."""
     return section is not None and section.enabled is not False

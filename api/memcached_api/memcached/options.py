@@ -204,8 +204,8 @@ def forms_pattern(name: str) -> str:
     unique = next(length for length in range(len("--x"), len(name) + 1) if _meant(name[:length]) == [name])
     optional = name[unique:]
     long = name[:unique] + "".join(f"({letter}" for letter in optional) + ")?" * len(optional)
-    short = [f"|{short}(?s:.*)" for short, long_name in SHORT_NAMES.items() if long_name == name]
-    return f"^({long}(=(?s:.*))?{''.join(short)})$"
+    short = [f"|{short}.*" for short, long_name in SHORT_NAMES.items() if long_name == name]
+    return f"^(?s:{long}(=.*)?{''.join(short)})$"
 
 
 def _meant(name: str) -> Sequence[str]:

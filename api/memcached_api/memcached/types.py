@@ -249,6 +249,12 @@ def serves_https(spec: MemcachedSpec) -> bool:
     return monitoring is not None and is_enabled(monitoring) and is_enabled(monitoring.tls)
 
 
+def has_insight(spec: MemcachedSpec) -> bool:
+    """Whether the agent predicts the hit ratio with other memory, over a second connection to memcached."""
+    monitoring = spec.monitoring
+    return monitoring is not None and is_enabled(monitoring) and is_enabled(monitoring.insight)
+
+
 def is_stable(spec: MemcachedSpec) -> bool:
     """Whether each pod has a slot with a DNS name that stays."""
     return spec.identity == STABLE

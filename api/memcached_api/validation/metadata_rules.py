@@ -29,7 +29,7 @@ _OTHERS: Final = "the operator, kubectl or Kubernetes"
 
 
 def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -> Rule:
-    """The rule that a map has only keys for which this holds. `cel`: the same about `k`, a short name for the CRD."""
+    """The rule that a map has only keys for which this holds. `cel`: that it does not hold for `k`, a short name."""
 
     def violations(entries: Mapping[str, Any]) -> Iterable[Violation]:
         return (Violation(f"[{key}]", value, message) for key, value in entries.items() if not holds(key))
@@ -37,9 +37,9 @@ def _key_rule(path: str, holds: Callable[[str], bool], cel: str, message: str) -
     return Rule(
         path,
         violations,
-        f"self.all(k, {cel})",
+        f"self.all(k, !({cel}))",
         message,
-        message_expression=cel_string("%s " + message) + f".format([self.filter(k, !({cel}))])",
+        message_expression=cel_string("%s " + message) + f".format([self.filter(k, {cel})])",
     )
 
 
@@ -53,17 +53,17 @@ def reserved_rule(
     return _key_rule(
         path,
         lambda key: key not in keys and not key.startswith(prefixes),
-        " && ".join([*_none_of(keys), *(f"!k.startsWith('{each}')" for each in prefixes)]),
+        " || ".join([*_one_of(keys), *(f"k.startsWith('{each}')" for each in prefixes)]),
         f"must not be set, because {owner} sets it; remove this key{remedy}",
     )
 
 
-def _none_of(keys: tuple[str, ...]) -> Iterable[str]:
-    """CEL that `k` is none of the keys. OWN_LABELS is written without its repeated prefix: it is in many rules."""
+def _one_of(keys: tuple[str, ...]) -> Iterable[str]:
+    """CEL that `k` is one of the keys. OWN_LABELS is written without its repeated prefix: it is in many rules."""
     if keys != OWN_LABELS:
-        return (f"k != '{key}'" for key in keys)
+        return (f"k == '{key}'" for key in keys)
     names = [key.removeprefix(LABEL_PREFIX) for key in keys]
-    return (f"!(k.startsWith('{LABEL_PREFIX}') && k.substring({len(LABEL_PREFIX)}) in {names})",)
+    return (f"k.startsWith('{LABEL_PREFIX}') && k.substring({len(LABEL_PREFIX)}) in {names}",)
 
 
 def own_rule(path: str, keys: tuple[str, ...] = ()) -> Rule:
@@ -89,7 +89,7 @@ def _syntax_rule(path: str, prefix: str, name: str) -> Rule:
     return _key_rule(
         path,
         lambda text: text.find("/") <= MAX_DOMAIN and matches(key, text),
-        f"k.indexOf('/') <= {MAX_DOMAIN} && k.matches('{key}')",
+        f"k.indexOf('/') > {MAX_DOMAIN} || !k.matches('{key}')",
         "must have a key of at most 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends, such as "
         "team or example.com/team",
     )

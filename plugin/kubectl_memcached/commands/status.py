@@ -16,7 +16,7 @@ from kubectl_memcached.cluster.reading import readings
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, rows, units
+from kubectl_memcached.model import conditions, rows, sizing, units
 from kubectl_memcached.model.objects import Object, integer, text
 from kubectl_memcached.progress import progress
 
@@ -51,6 +51,7 @@ class _Report:
         self.rows = [rows.row(reading, self.now) for reading in pod_readings]
         self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
         self.problem = problem
+        self.predictions = sizing.document(pod_readings)
         self.advice = advices.advice(cr, self.rows, pod_readings) if not problem else [problem]
 
 
@@ -75,6 +76,7 @@ def _as_json(report: _Report) -> None:
             "readyReplicas": integer(cr, "status", "readyReplicas"),
             "conditions": [conditions.document(condition) for condition in conditions.conditions(cr)],
             "pods": [rows.document(row) for row in report.rows],
+            "predictions": report.predictions,
             "advice": report.advice,
         }
     )

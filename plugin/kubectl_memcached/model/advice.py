@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kubectl_memcached.model import units
+from kubectl_memcached.model import sizing, units
 from kubectl_memcached.model.conditions import rollout, unobserved
 from kubectl_memcached.model.objects import Object, integer
 from kubectl_memcached.model.replies import number
@@ -77,7 +77,14 @@ def _connections(row: Row, reading: Reading) -> Iterator[str]:
         )
 
 
+def _insight(row: Row, reading: Reading) -> Iterator[str]:
+    if reading.metrics.insight == "unavailable":
+        yield f"the agent cannot predict hit ratios: see `kubectl logs {row.pod} -c agent`"
+
+
 def _evictions(row: Row, reading: Reading) -> Iterator[str]:
+    if reading.metrics.predictions:
+        return  # they show whether more memory would help
     evicted = ratio(row.evictions, number(reading.stats, "total_items"))
     # The used share of the memory does not matter: items use their chunks only in part, so a full cache may show 80%.
     if evicted is not None and evicted >= EVICTED:
@@ -110,6 +117,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _killed,
     _certificate,
     _connections,
+    _insight,
     _evictions,
     _misses,
     _noisy,
@@ -129,6 +137,7 @@ def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> Ite
     if size is not None and len(rows) < size and rows:
         yield f"{len(rows)} of {size} pods exist."
     yield from _uneven(readings)
+    yield from sizing.sentences(readings)
 
 
 def _uneven(readings: Sequence[Reading]) -> Iterator[str]:

@@ -27,6 +27,7 @@ ACTIONS = {"set", "change", "revert", "delete", "empty", "bounds", "doubled-halv
 THREADS = {"type": "integer", "minimum": 1}
 BY_ABSENCE = {
     "memcacheds/monitoring.tls.enabled",
+    "memcacheds/monitoring.insight.enabled",
     "memcacheds/tls.plaintext",
     "memcacheds/cache.evictions",
     "memcacheds/cache.verbosity",

@@ -81,7 +81,7 @@ AGENTS: Specs = st.fixed_dictionaries(
     optional={"resources": st.fixed_dictionaries({}, optional={"limits": AMOUNTS, "requests": AMOUNTS})},
 )
 ON: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans()})
-MONITORING: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans(), "tls": ON})
+MONITORING: Specs = st.fixed_dictionaries({}, optional={"enabled": st.booleans(), "tls": ON, "insight": ON})
 TLS: Specs = st.builds(
     lambda *parts: {name: value for part in parts for name, value in part.items()},
     st.fixed_dictionaries({"secretName": st.sampled_from(["a", "b"])}, optional={"minVersion": st.just("1.3")}),
@@ -165,6 +165,7 @@ STRUCTS = (
     "monitoring.podMonitor",
     "monitoring.rules",
     "monitoring.tls",
+    "monitoring.insight",
     "rollout.warmUp",
     "agent",
     "tls",

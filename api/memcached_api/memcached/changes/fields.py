@@ -11,7 +11,14 @@ from memcached_api.memcached.monitoring import is_enabled
 from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECONDS, PodTemplate, security_context
 from memcached_api.memcached.requirements import agent_requirements, requirements
 from memcached_api.memcached.tls import TLS
-from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, serves_https, warm_up_of
+from memcached_api.memcached.types import (
+    MemcachedSpec,
+    has_insight,
+    needs_agent,
+    restarts_warm,
+    serves_https,
+    warm_up_of,
+)
 from memcached_api.memcached.warm_up import WarmUp, setting
 
 
@@ -66,6 +73,7 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         **_warm_up(warm_up_of(spec)),
         "spec.monitoring.enabled": is_enabled(spec.monitoring),
         "spec.monitoring.tls.enabled": serves_https(spec),
+        "spec.monitoring.insight.enabled": has_insight(spec),
         "spec.auth.secretName": spec.auth and spec.auth.secret_name,
         **_tls(spec.tls),
         **_agent(spec),

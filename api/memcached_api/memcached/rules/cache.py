@@ -255,24 +255,28 @@ _LEAST_CACHE_CEL: Final = (
     f"(self.?cache.?warmRestart.orValue(false) ? {memory.MIN_WARM_CACHE}.0 : {memory.MIN_CACHE}.0)"
 )
 _SMALLEST_CACHE_CEL: Final = f"[{_HAS_ITEM_CEL} ? {_ITEM_CEL} * 2.0 : 0.0, {_LEAST_CACHE_CEL}].max()"
-_LIMIT_FOR_CEL: Final = (
-    f"[{_with_headroom_cel(_SMALLEST_CACHE_CEL)}, {_needed_cel(memory.NEED, _SMALLEST_CACHE_CEL)}].max()"
-)
-"""memory.exact_limit_for."""
+_LIMIT_FOR_CEL: Final = f"[{_with_headroom_cel('smallest')}, {_needed_cel(memory.NEED, 'smallest')}].max()"
+"""memory.exact_limit_for, with the variable `smallest`, which is _SMALLEST_CACHE_CEL."""
+
+
+def _with_smallest(expression: str, macro: str) -> str:
+    """As `_with_settings`, with the variable `smallest`."""
+    return _with_settings(f"[{_SMALLEST_CACHE_CEL}].{macro}(smallest, {expression})", macro)
+
 
 DERIVED_MEMORY: Final = Rule(
     "spec",
     _limit_without_cache,
     f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL})"
-    f" || {_with_settings(f'{_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}', 'all')}",
+    f" || {_with_smallest(f'{_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}', 'all')}",
     "must be large enough to derive spec.cache.memory from it; raise this limit or set spec.cache.memory",
-    message_expression=_with_settings(
+    message_expression=_with_smallest(
         f"'limit %s {_derived_message('%dMi', '%dMi')}'"
         f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)},"
         f" int({_LEAST_CACHE_CEL}) / {_MEBIBYTE}])",
         "map",
     )
-    + "[0][0]",
+    + "[0][0][0]",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT,),
     optional_inputs=(*_SETTINGS, ("cache.maxItemSize", ""), ("cache.memory", ""), ("cache.warmRestart", "false")),

@@ -19,6 +19,8 @@ OWN_RULES: Final = "memcached_cache_own_rules"
 """1, with the labels `namespace` and `cache`, for a cache with rules of its own."""
 RATIO: Final = "cache:memcached_get_hit_ratio:rate1h"
 """The recorded hit ratio of a cache, from 0 to 1."""
+PREDICTED: Final = "cache:memcached_predicted_hit_ratio:rate1h"
+"""The recorded predictions of the hit ratio, from 0 to 1, by `memory`: how many times the present memory."""
 CACHE: Final = ("namespace", "cache")
 _BY: Final = f"by ({', '.join(CACHE)})"
 _ON: Final = f"on ({', '.join(CACHE)})"
@@ -41,6 +43,19 @@ RATIO_EXPR: Final = (
     f" / (sum {_BY} (rate({_GETS}[1h])) > 0)"
 )
 """None without gets: a division by 0 would spoil the average of the week."""
+
+_GETS_BY_POD: Final = f"on ({', '.join(CACHE)}, pod) group_left () sum {_BY_POD} (rate({_GETS}[1h]))"
+_BY_MEMORY: Final = f"by ({', '.join(CACHE)}, memory)"
+_PREDICTION: Final = (
+    f"max by ({', '.join(CACHE)}, pod, memory)"
+    f' (memcached_agent_predicted_hit_ratio{{memory=~"1|1[.]25|1[.]5|2|4",{SELECTOR}}})'
+)
+PREDICTED_EXPR: Final = (
+    f"sum {_BY_MEMORY} ({_PREDICTION} * {_GETS_BY_POD}) / (sum {_BY_MEMORY} ({_PREDICTION} * 0 + {_GETS_BY_POD}) > 0)"
+)
+"""Each server counts by its gets, as it does in the hit ratio of the cache. Only with `monitoring.insight`."""
+RECORDED: Final = {RATIO: RATIO_EXPR, PREDICTED: PREDICTED_EXPR}
+"""Expressions of the recording rules, by name. No alert uses the predictions: the size of a cache is a decision."""
 
 YOUNG: Final = 600
 """Seconds since its last use below which the eviction of an item is early."""
@@ -195,7 +210,7 @@ def rules_of(namespace: str, name: str) -> list[Object]:
     exprs = {alert: f"{alert.expr} or {alert.alone}" if alert.alone else alert.expr for alert in ALERTS}
     return [
         marker(OWN_RULES, **labels),
-        {"record": RATIO, "expr": RATIO_EXPR.replace(SELECTOR, matchers)},
+        *({"record": name, "expr": expr.replace(SELECTOR, matchers)} for name, expr in RECORDED.items()),
         *(alert_rule(alert, expr.replace(SELECTOR, matchers)) for alert, expr in exprs.items()),
     ]
 
@@ -207,6 +222,6 @@ def rules_of_all() -> list[Object]:
         return unless(expr.replace(SELECTOR, 'cache!=""'), OWN_RULES, *CACHE)
 
     return [
-        {"record": RATIO, "expr": others(RATIO_EXPR)},
+        *({"record": name, "expr": others(expr)} for name, expr in RECORDED.items()),
         *(alert_rule(alert, others(alert.expr)) for alert in ALERTS),
     ]

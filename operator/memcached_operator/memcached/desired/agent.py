@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from memcached_api.memcached.monitoring import METRICS_PORT, PROBES_PORT
 from memcached_api.memcached.requirements import agent_requirements
-from memcached_api.memcached.types import MemcachedSpec, is_stable, serves_https
+from memcached_api.memcached.types import MemcachedSpec, has_insight, is_stable, serves_https
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets
 
@@ -17,6 +17,7 @@ CONTAINER: Final = "agent"
 METRICS_PORT_NAME: Final = "metrics"
 PROBES_PORT_NAME: Final = "probes"
 HTTPS_OPTION: Final = "--metrics-tls"
+INSIGHT_OPTION: Final = "--insight"
 
 VOLUME: Final = "podinfo"
 MOUNT_PATH: Final = "/etc/podinfo"
@@ -52,6 +53,7 @@ def agent(spec: MemcachedSpec, image: str, *options: str) -> Object:
             f"--memcached=127.0.0.1:{secrets.local_port(spec)}",
             *secrets.agent_options(spec),
             *([HTTPS_OPTION] if serves_https(spec) else []),
+            *([INSIGHT_OPTION] if has_insight(spec) else []),
             *(SLOT_OPTIONS if is_stable(spec) else []),
             *options,
         ],

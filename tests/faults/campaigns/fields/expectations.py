@@ -132,6 +132,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "memcacheds/monitoring.podMonitor.enabled": {"one -> empty": NONE},
     "memcacheds/monitoring.rules.enabled": {"one -> empty": NONE},
     "memcacheds/monitoring.tls.enabled": {"one -> empty": "both are HTTP"},
+    "memcacheds/monitoring.insight.enabled": {"one -> empty": "neither predicts"},
     "memcacheds/identity": {"base -> one": POOLED, "one -> absent": POOLED, "one -> empty": POOLED},
 }
 """Changes that no child shows, with the reason, by field and the labels of the steps before and after."""

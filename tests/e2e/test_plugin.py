@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of cache. `agent`: whether its pods have one. `spec`: what differs."""
+    """A kind of cache. `agent`: whether its pods have one, which then predicts hit ratios. `spec`: what differs."""
 
     name: str
     agent: bool
@@ -35,11 +35,12 @@ class Kind:
         return self.name
 
 
+INSIGHT = {"identity": "Stable", "monitoring": {"insight": {}}}
 KINDS = (
     Kind("plain", False, {"identity": "Pooled"}),
-    Kind("monitored", True, {"identity": "Stable", "monitoring": {}, "rollout": {"warmUp": {}}}),
-    Kind("tls", True, {"identity": "Stable", "tls": {"secretName": "cache-tls", "clientAuth": "Require"}}),
-    Kind("password", True, {"identity": "Stable", "auth": {"secretName": "cache-users"}}),
+    Kind("monitored", True, {"rollout": {"warmUp": {}}}),
+    Kind("tls", True, {"tls": {"secretName": "cache-tls", "clientAuth": "Require"}}),
+    Kind("password", True, {"auth": {"secretName": "cache-users"}}),
 )
 
 
@@ -60,6 +61,11 @@ def certificate_days(namespace: str) -> set[int | None]:
     return {row["certificateDaysLeft"] for row in read(namespace, "status", "cache")["pods"]}
 
 
+def watchers(namespace: str) -> set[str]:
+    """How many connections watch each memcached."""
+    return {pod["stats"]["log_watchers"] for pod in read(namespace, "stats", "cache")["pods"]}
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_pods_are_read_through_forwarded_ports(kind: Kind, namespace: str, tmp_path: Path) -> None:
     pods, server = created(kind, namespace, tmp_path)
@@ -72,6 +78,8 @@ def test_pods_are_read_through_forwarded_ports(kind: Kind, namespace: str, tmp_p
     days = {row["certificateDaysLeft"] for row in status["pods"]}
     assert days == {None} or kind.name == "tls"
     assert {row["warm"] for row in status["pods"]} <= ({1.0} if kind.name == "monitored" else {None, 1.0})
+    expected = {"1"} if kind.agent else {"0"}
+    kube.eventually(lambda: watchers(namespace) == expected, description="agents watch evictions")
     if kind.name == "tls":
         kube.eventually(
             lambda: certificate_days(namespace) <= {88, 89}, description="each agent has read the certificate"
@@ -101,7 +109,7 @@ def created(kind: Kind, namespace: str, folder: Path) -> tuple[list[Object], Ser
         kube.apply(tls_secret(namespace, "cache-tls", ca.issue(names_of(namespace, "cache")), ca))
     if kind.name == "password":
         kube.apply(users_secret(namespace, "cache-users", USER))
-    kube.apply(memcached(namespace, size=2, resources=SMALL, **kind.spec))
+    kube.apply(memcached(namespace, size=2, resources=SMALL, **(INSIGHT if kind.agent else {}), **kind.spec))
     wait_until_ready(namespace, timeout=ROLLOUT)
     pods = by_slot(namespace)
     context = certified(trusting(ca), ca.issue(["client"], client=True), str(folder)) if kind.name == "tls" else None

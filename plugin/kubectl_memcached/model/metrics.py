@@ -1,5 +1,6 @@
 """The metrics of the agent that tables show."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,9 @@ def _warm(numbers: dict[str, float | None]) -> float | None:
 
 
 def _number(text: str) -> float | None:
+    """A finite number: the container of a cache can run any image, and report anything."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return None
+    return value if math.isfinite(value) else None

@@ -94,4 +94,11 @@ def test_metrics_are_those_that_the_agent_writes() -> None:
         "2": Prediction(0.83, 2.0 * MEMORY, cliff=True),
         "smaller": Prediction(0.706, round(0.6 * MEMORY)),
     }
-    assert agent_metrics('memcached_agent_predicted_hit_ratio{memory="2"} x\n').predictions == {}
+
+
+@pytest.mark.parametrize("value", ["x", "NaN", "+Inf"])
+def test_values_that_are_no_numbers_are_left_out(value: str) -> None:
+    text = "".join(
+        f'memcached_agent_predicted_{name}{{memory="2"}} {value}\n' for name in ("hit_ratio", "memory_bytes")
+    )
+    assert agent_metrics(f"{text}memcached_agent_certificate_expiration_timestamp_seconds {value}\n") == AgentMetrics()

@@ -35,7 +35,7 @@ class Kind:
         return self.name
 
 
-INSIGHT = {"identity": "Stable", "monitoring": {"insight": {}}}
+INSIGHT: dict[str, Any] = {"identity": "Stable", "monitoring": {"insight": {}}}
 KINDS = (
     Kind("plain", False, {"identity": "Pooled"}),
     Kind("monitored", True, {"rollout": {"warmUp": {}}}),

@@ -7,6 +7,7 @@ import msgspec
 
 import bench.report
 import faults.report
+import insight.chart
 import insight.report
 from bench.__main__ import PUBLISHED
 from crds.__main__ import ROOT, check_option, write
@@ -17,7 +18,7 @@ from pages.blocks import filled
 
 
 def files(root: Path = ROOT) -> dict[Path, str]:
-    """The text of each page, by path below the project's root."""
+    """The text of each page, and the chart of one of them, by path below the project's root."""
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
     cases, results = all_cases(), faults.report.decoded(faults.report.PUBLISHED.read_text(encoding="utf-8"))
     blocks = {
@@ -29,7 +30,8 @@ def files(root: Path = ROOT) -> dict[Path, str]:
         "docs/warm.md": effects.blocks(),
         "docs/install.md": kubernetes.blocks(),
     }
-    return {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
+    pages = {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
+    return {**pages, Path("docs/images/insight.svg"): insight.chart.svg(published_curves().outcomes)}
 
 
 @click.command(help=__doc__)

@@ -1,9 +1,11 @@
 """The tables of docs/insight.md."""
 
+from xml.etree import ElementTree
+
 import msgspec
 import pytest
 
-from insight import report
+from insight import chart, report
 from insight.__main__ import published
 from insight.campaign import Outcome
 from insight.cost import ROUNDS, Cost, Round
@@ -47,6 +49,16 @@ def test_failures(outcome: Outcome, expected: list[str]) -> None:
 def rounds(*times: float) -> list[Round]:
     """Rounds in which memcached needs these times."""
     return [Round(time, 0.5, 0.1, 2**20) for time in times]
+
+
+def test_chart_shows_each_prediction_beside_the_measured_line() -> None:
+    text = chart.svg([GOOD, msgspec.structs.replace(GOOD, workload="a <b>", predicted={"1.25": 0.6})])
+    drawn = ElementTree.fromstring(text)  # noqa: S314 - our own text
+    lines, circles = drawn.findall("{*}polyline"), drawn.findall("{*}circle")
+    assert [len(line.attrib["points"].split()) for line in lines] == [len(MEASURED)] * 2
+    assert [(each.attrib["stroke"] == lines[0].attrib["stroke"]) for each in circles] == [True] * 3 + [False]
+    assert f"{circles[3].attrib['cx']},{circles[3].attrib['cy']}" in lines[1].attrib["points"].split()
+    assert "a <b>" in {each.text for each in drawn.findall("{*}text")}
 
 
 def test_tables() -> None:

@@ -183,7 +183,7 @@ def test_old_service_selects_the_new_pods(shell: PageShell) -> None:
     shell.run(page_commands("migrating.md", "**Keep the address of the clients.**"))
     assert kube.get("deployments", shell.namespace, "memcached") is None
     address = f"memcached.{shell.namespace}.svc.cluster.local"
-    counted = page_commands("migrating.md", "An exporter keeps one connection")
+    counted = page_commands("migrating.md", "The count includes one")
     eventually(lambda: "STAT curr_connections" in shell.run(f"({counted}) || true", OLD_ADDRESS=address), READY)
 
 

@@ -39,15 +39,15 @@ RESIZE: Final = Difference(
 )
 RATCHETING: Final = Difference(
     "1.33",
-    "Ratcheting of the rules of CRDs cannot be turned off.",
+    "CRD validation ratcheting is always on.",
     "On earlier versions, do not turn off the feature gate `CRDValidationRatcheting`, which is on by default. Without "
     "it, the API server rejects the CRDs.",
 )
 USER_NAMESPACES: Final = Difference(
     "1.33",
     "Pod templates have `hostUsers`, `supplementalGroupsPolicy` and `procMount: Unmasked`.",
-    "The admission policies do not let the controller set these fields. On earlier versions, the API server removes or "
-    "rejects them.",
+    "The operator's admission policies prevent the controller from setting these fields. On earlier versions, the API "
+    "server itself removes or rejects them.",
 )
 LOWER_MEMORY: Final = Difference(
     "1.34",
@@ -57,7 +57,8 @@ LOWER_MEMORY: Final = Difference(
 CLAIMS: Final = Difference(
     "1.34",
     "Pod templates have `resourceClaims`.",
-    "The same as for `hostUsers`.",
+    "The admission policies prevent the controller from setting this field. On earlier versions, the API server "
+    "removes or rejects it.",
 )
 VALUES: Final = Difference(
     "1.35",
@@ -68,7 +69,8 @@ VALUES: Final = Difference(
 FILE_KEYS: Final = Difference(
     "1.35",
     "Variables of containers can come from a file (`fileKeyRef`).",
-    "The same as for `hostUsers`.",
+    "The admission policies prevent the controller from setting this field. On earlier versions, the API server "
+    "removes or rejects it.",
 )
 STRICT_RANGES: Final = Difference(
     "1.36",

@@ -180,7 +180,7 @@ def test_old_service_selects_the_new_pods(shell: PageShell) -> None:
     kube.apply({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"selector": labels, "ports": ports}})
     kube.apply(sessions(shell.namespace))
     wait_until_ready(shell.namespace, "sessions")
-    shell.run(page_commands("migrating.md", "**Keep the address of the clients.**"))
+    shell.run(page_commands("migrating.md", "**Keep the address that your clients use.**"))
     assert kube.get("deployments", shell.namespace, "memcached") is None
     address = f"memcached.{shell.namespace}.svc.cluster.local"
     counted = page_commands("migrating.md", "The count includes one")

@@ -137,6 +137,7 @@ def test_autoscaler_of_the_deployment_becomes_that_of_the_memcached(shell: PageS
 
 def test_tls_and_password(shell: PageShell) -> None:
     shell.run(page_commands("tls.md", "Without cert-manager, create the Secret yourself"))
+    shell.run("openssl verify -x509_strict -CAfile ca.crt tls.crt")
     kube.apply(users_secret(shell.namespace, "sessions-users", PASSWORD))
     secrets: dict[str, Any] = {"tls": {"secretName": "sessions-tls"}, "auth": {"secretName": "sessions-users"}}
     kube.apply(sessions(shell.namespace, identity="Stable", monitoring={}, **secrets))

@@ -16,6 +16,7 @@ from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.login import User
 from memcached_agent.metrics.exposition import Family
+from memcached_agent.web.health import INTERNAL_ERROR
 
 log = logging.getLogger(__name__)
 
@@ -74,8 +75,13 @@ class Insight:
         except MemcachedError as error:
             if str(error) != self._problem:  # one line for each new problem
                 log.warning("no prediction of hit ratios: %s", error)
-            self._problem, self._last = str(error), UNAVAILABLE
-            return self._retry
+            self._problem = str(error)
+        except Exception:  # the outermost edge: without its agent, the pod would not be ready
+            if self._problem != INTERNAL_ERROR:
+                log.exception("no prediction of hit ratios: internal error")
+            self._problem = INTERNAL_ERROR
+        self._last = UNAVAILABLE
+        return self._retry
 
     async def _watch(self) -> float:
         """Watch for one window; returns the seconds until the next. Raises MemcachedError."""

@@ -9,16 +9,17 @@ from itertools import count
 import pytest
 
 from memcached_agent.addresses import Address
-from memcached_agent.insight import schedule
-from memcached_agent.insight.counters import chunks, counters
+from memcached_agent.insight import schedule, stream
+from memcached_agent.insight.counters import Counters, chunks, counters
 from memcached_agent.insight.insight import Insight
 from memcached_agent.insight.window import MAX_RATE, Window
 from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.login import REQUIRED, User
+from memcached_agent.memcached.stats import Statistics
 from memcached_agent.metrics.exposition import render
 
 from .evicting import CHUNKS, eviction, store
-from .memcacheds import CLOSE, FakeMemcached
+from .memcacheds import CLOSE, HANG, FakeMemcached
 from .samples import reference, replies, samples, value
 from .test_insight_window import BEGIN, lines
 
@@ -115,6 +116,10 @@ def lines_of(gid: int) -> tuple[bytes, bytes]:
     return eviction(gid, gid), store(gid, f"new{gid}")
 
 
+HITS = [line for gid in range(5000) for line in (*lines_of(gid), eviction(gid, "b"), store(gid, "b"))]
+"""Lines of a window with predictions."""
+
+
 def test_window_is_published_with_its_age() -> None:
     async def scenario(server: FakeMemcached, insight: Insight, clock: Clock) -> None:
         await until_watched(server)
@@ -129,8 +134,12 @@ def test_window_is_published_with_its_age() -> None:
         assert value(found, "memcached_agent_predicted_memory_bytes", memory="2") == 80_000
         assert value(found, "memcached_agent_predicted_hit_ratio_cliff", memory="4") == 0
 
-    hits = [line for gid in range(5000) for line in (*lines_of(gid), eviction(gid, "b"), store(gid, "b"))]
-    run(scenario, watched(*hits))
+    run(scenario, watched(*HITS))
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What the insight has logged."""
+    return [each.getMessage() for each in caplog.records if each.name.startswith("memcached_agent.insight")]
 
 
 UNAVAILABLE = [
@@ -138,14 +147,18 @@ UNAVAILABLE = [
     pytest.param(b"ERROR Too many open connections\r\n", "connection", id="connection limit"),
     pytest.param(b"hello\r\n", "invalid reply to `watch`", id="another server"),
     pytest.param(CLOSE, "closed the connection", id="closed"),
+    pytest.param(HANG, "did not accept a watcher", id="no reply"),
     pytest.param(b"OK\r\nts=1.2 gid=x key=secret\n", "invalid line", id="invalid line"),
     pytest.param(b"OK\r\n" + b"secret" * 1000, "line that is too long", id="long line"),
 ]
 
 
 @pytest.mark.parametrize(("reply", "reason"), UNAVAILABLE)
-def test_watcher_that_is_not_possible(reply: bytes | None, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_watcher_that_is_not_possible(
+    reply: bytes | None, reason: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The log has one line with the reason, and no key. The connection of the metrics stays open."""
+    monkeypatch.setattr(stream, "REPLY_TIMEOUT", 0.3)
 
     async def scenario(server: FakeMemcached, insight: Insight, _: Clock) -> None:
         await until_watched(server, 3)
@@ -156,10 +169,60 @@ def test_watcher_that_is_not_possible(reply: bytes | None, reason: str, caplog: 
     server.replies[WATCH] = reply
     with caplog.at_level(logging.INFO):
         run(scenario, server)
-    warnings = [each.getMessage() for each in caplog.records if each.name.startswith("memcached_agent.insight")]
+    warnings = messages(caplog)
     assert len(warnings) == 1
     assert reason in warnings[0]
     assert "secret" not in caplog.text
+
+
+def test_internal_error_does_not_end_the_agent(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log has one line for it, and the agent tries again."""
+    errors = [ZeroDivisionError()] * 3
+
+    def broken(found: Statistics) -> Counters:
+        if errors:
+            raise errors.pop()
+        return counters(found)
+
+    async def scenario(server: FakeMemcached, insight: Insight, _: Clock) -> None:
+        await until(insight, "unavailable")
+        await until_watched(server)
+
+    monkeypatch.setattr("memcached_agent.insight.insight.counters", broken)
+    with caplog.at_level(logging.WARNING):
+        run(scenario, watched())
+    assert messages(caplog) == ["no prediction of hit ratios: internal error"]
+
+
+def test_predictions_stay_after_a_window_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statistics of memcached are reset in the second window."""
+    server = watched(*HITS)
+
+    def no_pause(window: Window, seconds: float) -> float:
+        del window, seconds
+        return 0.0
+
+    async def after_window(insight: Insight, clock: Clock, number: int, quality: str) -> str:
+        await until_watched(server, number)
+        server.answer = counting() if quality == "changed" else server.answer
+        clock.now += LONG_ENOUGH
+        await until(insight, quality)
+        return text(insight)
+
+    monkeypatch.setattr(schedule, "pause", no_pause)
+
+    async def scenario(_: FakeMemcached, insight: Insight, clock: Clock) -> None:
+        good = await after_window(insight, clock, 1, "good")
+        changed = samples(await after_window(insight, clock, 2, "changed"))
+        age = ("memcached_agent_insight_age_seconds", frozenset[tuple[str, str]]())
+        assert changed[age] == LONG_ENOUGH
+        kept = {name: number for name, number in samples(good).items() if "predicted" in name[0]}
+        assert kept.items() <= changed.items()
+        assert value(await after_window(insight, clock, 3, "good"), age[0]) == 0
+
+    run(scenario, server)
 
 
 def test_watcher_logs_in() -> None:

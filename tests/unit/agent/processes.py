@@ -31,9 +31,9 @@ def environment(*, measured: bool = True) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "PYTHONPATH": path, **coverage}
 
 
-def command(*arguments: str) -> list[str]:
-    """The command line of the agent."""
-    return [sys.executable, "-m", "memcached_agent", *arguments]
+def command(*arguments: str, module: str = "memcached_agent") -> list[str]:
+    """The command line of the agent, or of a module that runs it."""
+    return [sys.executable, "-m", module, *arguments]
 
 
 def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -109,11 +109,17 @@ class Agent:
 
 @contextmanager
 def running(
-    memcached_port: int, *arguments: str, measured: bool = True, tls: bool = False, certified: bool = True
+    memcached_port: int,
+    *arguments: str,
+    measured: bool = True,
+    tls: bool = False,
+    certified: bool = True,
+    module: str = "memcached_agent",
 ) -> Generator[Agent]:
     """Run the agent during the block; it serves free ports.
 
-    `tls`: it serves the metrics by HTTPS. `certified`: it has a certificate for that, or needs none.
+    `tls`: it serves the metrics by HTTPS. `certified`: it has a certificate for that, or needs none. `module`: as
+    `command`.
     """
     port, probes = free_port(), free_port()
     addresses = (
@@ -121,7 +127,7 @@ def running(
         f"--metrics-bind-address=:{port}",
         f"--probes-bind-address=:{probes}",
     )
-    words = command(*addresses, *arguments)
+    words = command(*addresses, *arguments, module=module)
     with subprocess.Popen(words, env=environment(measured=measured), stderr=subprocess.PIPE, text=True) as process:
         try:
             agent = Agent(process, port, probes, tls)

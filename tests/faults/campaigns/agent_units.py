@@ -1,7 +1,8 @@
 """T15, too: replies and connections of memcached, the files that the agent reads, its HTTPS port, and the warm gate.
 
 The unit tests cause these faults, with a simulated memcached and with a clock of their own. Each case runs some of them
-with the sources of the sandbox, so that mutants show that they can fail.
+with the sources of the sandbox, so that mutants show that they can fail. Integration tests cause those of a real
+memcached that is watched; they need root.
 """
 
 import asyncio
@@ -34,20 +35,31 @@ TESTS: dict[str, tuple[str, ...]] = {
     "warm-new-process": ("warm", "warm_watcher"),
     "warm-restart": ("warm", "warm_watcher"),
     "warm-invalid-gate": ("warm_watcher",),
+    "watcher-replies": ("insight_watcher",),
+    "watcher-changed": ("insight_window", "insight_watcher"),
 }
 """The files in tests/unit/agent, by case."""
+WATCHED: dict[str, str] = {
+    "watcher-killed": "test_agent_is_killed_during_a_window",
+    "watcher-stopped": "test_agent_that_reads_nothing_does_not_delay_clients",
+    "watcher-cut": "test_watcher_is_cut_in_the_middle_of_a_line",
+    "watcher-hangs": "test_memcached_hangs",
+    "watcher-restarted": "test_memcached_is_restarted",
+    "watcher-connection-limit": "test_connection_limit",
+    "watcher-password": "test_password_is_replaced_while_the_agent_watches",
+}
+"""The tests with a real memcached that is watched, by case."""
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider")
 CHECK = re.compile(r" - (assert|AssertionError|Failed: DID NOT RAISE|asyncio.exceptions.IncompleteReadError)")
 """What pytest's summary says of a check that failed, or of a response that is missing, unlike of an error."""
 
 
 async def run(sandbox: Sandbox, references: References, tests: tuple[str, ...]) -> None:
-    """Run the unit tests. Only a failed check counts as one."""
+    """Run the tests in these files. Only a failed check counts as one."""
     sources = " ".join(str(sandbox.settings.sources / root) for root in ROOTS)
     paths = f"pythonpath={sources} {ROOT / 'tools'} {ROOT / 'tests'}"
-    files = [f"tests/unit/agent/test_{each}.py" for each in tests]
     process = await asyncio.create_subprocess_exec(
-        *(*PYTEST, "-o", paths, *files), cwd=ROOT, env={**os.environ, "COLUMNS": "500"}, stdout=PIPE, stderr=STDOUT
+        *(*PYTEST, "-o", paths, *tests), cwd=ROOT, env={**os.environ, "COLUMNS": "500"}, stdout=PIPE, stderr=STDOUT
     )
     try:
         output = (await process.communicate())[0]
@@ -62,7 +74,7 @@ def _failure(output: str) -> FailedError:
     """The error for the output of pytest."""
     failed = re.search(r"^FAILED (.*)$", output, re.MULTILINE)
     if failed is None:
-        return CrashedError(f"the unit tests failed: {output[-300:]}")
+        return CrashedError(f"the tests failed: {output[-300:]}")
     if "TimeoutError" in failed[1]:
         return TimedOutError(failed[1])
     return (FailedError if CHECK.search(failed[1]) else CrashedError)(failed[1])
@@ -70,4 +82,6 @@ def _failure(output: str) -> FailedError:
 
 def cases() -> list[Case]:
     """One case for each kind of fault."""
-    return [Case(f"T15/{name}", partial(run, tests=tests)) for name, tests in TESTS.items()]
+    units = {name: tuple(f"tests/unit/agent/test_{each}.py" for each in files) for name, files in TESTS.items()}
+    watched = {name: (f"tests/integration/test_agent_insight_faults.py::{test}",) for name, test in WATCHED.items()}
+    return [Case(f"T15/{name}", partial(run, tests=tests)) for name, tests in (units | watched).items()]

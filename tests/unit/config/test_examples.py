@@ -43,10 +43,10 @@ def parse_yaml(text: str) -> None:
 
 ITEMS = re.compile(
     r"`memory: (\w+)`[^|]*\| Enough for ([\d,]+) [a-z ]+ of ([\d.]+) (\w+)\. "
-    r"Each \[needs about 60 bytes more\]\(\S+\), "
-    r"(?:10 % is reserve, and the sum is divided by (\d+) pods|and 10 % is reserve)\."
+    r"The estimate adds \[about 60 bytes\]\(\S+\) to each item and 10 % to the total"
+    r"(?:, and divides the total among (\d+) pods)?\."
 )
-"""A row such as `memory: 80Mi` | Enough for 100,000 sessions of 2 KiB. Each needs about 60 bytes more, …"""
+"""A row such as `memory: 80Mi` | Enough for 100,000 sessions of 2 KiB. The estimate adds about 60 bytes to each …"""
 PARSERS: dict[str, Callable[[str], object]] = {"yaml": parse_yaml, "python": ast.parse, "ini": parse_ini}
 OTHERS = {"php", "ruby", "nginx", "perl", "sh", "console", "promql"}
 """The languages of blocks that this test does not parse. tests/clients runs PHP and Ruby."""

@@ -76,6 +76,7 @@ def test_problems_of_a_cache(shell: PageShell) -> None:
     shell.write("sessions.yaml", manifest.replace("namespace: shop", f"namespace: {shell.namespace}"))
     shell.run(page_commands("first-cache.md", "## 2. Create it\n"))
     shell.run(page_commands("first-cache.md", "## 2. Create it\n", 1))
+    assert "VALUE greeting 0 5" in shell.run(page_commands("first-cache.md", "## 4. Check it\n"))
     shell.run(page_commands("troubleshoot.md", "Start here."))
     shell.run(page_commands("troubleshoot.md", "## Pods are pending\n"))
     assert "Ready=True" in shell.run(page_commands("troubleshoot.md", "## A pod is not ready\n"))

@@ -18,7 +18,6 @@ REASONS = {
     "needs a published release": 2,
     "runs the tests": 2,
     "needs another cluster": 2,
-    "needs the internet": 1,
     "needs Argo CD or Flux": 3,
     "deletes a kind that other tests use": 1,
     "tests/integration/test_migrating.py makes the same requests": 4,

@@ -110,7 +110,7 @@ MEANINGS: Final = {
         PODS_CRASHING: Meaning(
             "A container crashes repeatedly or cannot start. The reason clears when the pod has been ready for 30 s.",
             "Check the exit code and the reason in the message, and run `kubectl logs --previous`. If the reason is "
-            "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options.",
+            "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options or certificate.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",

@@ -27,7 +27,7 @@ REMEDIES: Final = {
     ("Degraded", "ImageUnavailable"): "Correct `spec.image` or `spec.imagePullSecrets`.",
     ("Degraded", "PodsCrashing"): (
         "Check the exit code and the reason in the message, and run `kubectl logs --previous`. If the reason is "
-        "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options."
+        "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options or certificate."
     ),
     ("Degraded", "ProgressDeadlineExceeded"): (
         "Run `kubectl describe pods`. The most common cause is that no node has enough free resources."

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
-from math import sqrt
+from math import inf, sqrt
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Final
@@ -14,7 +14,7 @@ import msgspec
 from corners import programs
 from corners.server import Server
 from insight.load import Load, Target
-from insight.workloads import Workload, zipf
+from insight.workloads import Keys, Workload, zipf
 from support.memcacheds import memcached
 from support.waiting import STEP
 from unit.agent.processes import running
@@ -22,26 +22,27 @@ from unit.agent.processes import running
 WORKLOAD: Final = Workload("Zipf 1.08", 16, zipf(1.08, 150_000))
 """About 10 % of its gets are misses."""
 ROUNDS: Final = 12
-"""Pairs of rounds."""
+"""Pairs of rounds at each rate."""
 FILL: Final = 300_000
 """Gets before the first round."""
-GETS: Final = 40_000
-"""Gets of a round, one at a time, as fast as memcached replies."""
+LOADS: Final = ((100.0, 1000), (1000.0, 5000), (inf, 40_000))
+"""Gets per second, one at a time and at most as fast as memcached replies, and the gets of a round."""
 T_DISTRIBUTION: Final = 2.201
 """The 97.5th percentile for ROUNDS - 1 degrees of freedom."""
 
 
 class Round(msgspec.Struct, frozen=True):
-    """CPU times in µs per get, the share of misses, and the private memory of the agent in bytes."""
+    """CPU times in µs per get, the share of misses, gets per second, and the private memory of the agent in bytes."""
 
     memcached: float
     agent: float
     misses: float
+    rate: float
     memory: int
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """The rounds without and with the watcher, in pairs."""
+    """The rounds at one rate, without and with the watcher, in pairs."""
 
     without: list[Round]
     watched: list[Round]
@@ -59,21 +60,26 @@ def interval(values: Sequence[float]) -> Interval:
     return Interval(mean(values), T_DISTRIBUTION * stdev(values) / sqrt(len(values)))
 
 
-def measured(version: str, port: int) -> Cost:
-    """Measure, on memcached of this version at this port. The order of the rounds is that of ABBA."""
-    keys = WORKLOAD.keys(FILL + 2 * ROUNDS * GETS)
-    without, watched = list[Round](), list[Round]()
+def measured(version: str, port: int) -> list[Cost]:
+    """Measure at each rate, on memcached of this version at this port."""
+    keys = WORKLOAD.keys(FILL + 2 * ROUNDS * max(gets for _, gets in LOADS))
     with memcached(programs.ensure(version), port, "-m", str(WORKLOAD.memory)) as server, ExitStack() as stack:
         target = Target(port)
         stack.callback(target.close)
-        load = Load(WORKLOAD, keys, [target])
-        load.run(0, FILL)
-        load.batch = 1
-        for number in range(2 * ROUNDS):
-            target.reset()
-            flags, rounds = (["--insight"], watched) if number % 4 in (1, 2) else ([], without)
-            first = FILL + number * GETS
-            rounds.append(_round(server, target, partial(load.run, first, first + GETS), flags))
+        Load(WORKLOAD, keys[:FILL], [target]).run(0, FILL)
+        return [_at(server, target, keys[FILL:], *load) for load in LOADS]
+
+
+def _at(server: Server, target: Target, keys: Keys, rate: float, gets: int) -> Cost:
+    """The rounds at this rate, in the order ABBA."""
+    load = Load(WORKLOAD, keys[: 2 * ROUNDS * gets], [target])
+    load.batch = 1
+    without, watched = list[Round](), list[Round]()
+    for number in range(2 * ROUNDS):
+        target.reset()
+        flags, rounds = (["--insight"], watched) if number % 4 in (1, 2) else ([], without)
+        first = number * gets
+        rounds.append(_round(server, target, partial(load.run, first, first + gets, rate), flags))
     return Cost(without, watched)
 
 
@@ -83,10 +89,12 @@ def _round(server: Server, target: Target, send: Callable[[], None], flags: Sequ
         agent.wait_for(200, "ok")
         _wait_for_watchers(server, len(flags))
         processes = (server.process.pid, agent.process.pid)
-        before = [_cpu(pid) for pid in processes]
+        before, began = [_cpu(pid) for pid in processes], time.monotonic()
         send()
-        used = [(_cpu(pid) - began) * 1e6 / GETS for pid, began in zip(processes, before, strict=True)]
-        return Round(used[0], used[1], 1 - target.hits / target.gets, agent.private_bytes())
+        seconds = time.monotonic() - began
+        used = [(_cpu(pid) - earlier) * 1e6 / target.gets for pid, earlier in zip(processes, before, strict=True)]
+        misses = 1 - target.hits / target.gets
+        return Round(used[0], used[1], misses, target.gets / seconds, agent.private_bytes())
 
 
 def _wait_for_watchers(server: Server, number: int) -> None:

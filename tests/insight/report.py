@@ -9,7 +9,8 @@ import msgspec
 
 from faults.sources import measured
 from insight.campaign import LARGER, Outcome
-from insight.cost import Cost, Interval, interval
+from insight.cost import Cost, Round, interval
+from memcached_agent.insight.schedule import PAUSES
 from pages.blocks import table
 
 Row = Sequence[str]
@@ -26,7 +27,7 @@ class Published(msgspec.Struct, frozen=True):
     gets: int
     rate: float
     outcomes: list[Outcome]
-    cost: Cost
+    cost: list[Cost]
 
 
 def blocks(results: Published) -> dict[str, str]:
@@ -91,24 +92,34 @@ def _smaller(outcomes: Sequence[Outcome]) -> list[Row]:
     return rows
 
 
-def _cost(cost: Cost) -> list[Row]:
-    kinds = (cost.without, cost.watched)
-    pairs = zip(*kinds, strict=True)
-    more = interval([100 * (watched.memcached / without.memcached - 1) for without, watched in pairs])
-    memory = [max(each.memory for each in rounds) / 2**20 for rounds in kinds]
-    return [
-        ("", "Without the watcher", "With it"),
-        ("misses", *(_percent(mean(each.misses for each in rounds)) for rounds in kinds)),
-        ("CPU time of memcached per get", *(_micros([each.memcached for each in rounds]) for rounds in kinds)),
-        ("difference, in pairs of rounds", "–", f"{more.mean:+.1f} ± {more.half:.1f} %"),
-        ("CPU time of the agent per get", *(_micros([each.agent for each in rounds]) for rounds in kinds)),
-        ("private memory of the agent, at most", *(f"{each:.1f} MiB" for each in memory)),
-    ]
+def _cost(costs: Sequence[Cost]) -> list[Row]:
+    rows: list[Row] = [("Gets per second", "Misses", "Not watched", "Watched", "Difference", "Average", "Agent")]
+    for each in costs:
+        both = each.without + each.watched
+        pairs = zip(each.without, each.watched, strict=True)
+        more = [100 * (watched.memcached / without.memcached - 1) for without, watched in pairs]
+        cells = (_difference(more), _difference([percent / (1 + PAUSES) for percent in more]))
+        times = (_micros(each.without), _micros(each.watched))
+        agent = _agent(each.watched)
+        misses = _percent(mean(each.misses for each in both))
+        rows.append((f"{mean(each.rate for each in both):,.0f}", misses, *times, *cells, agent))
+    return rows
 
 
-def _micros(values: Sequence[float]) -> str:
-    found: Interval = interval(values)
-    return f"{found.mean:.2f} ± {found.half:.2f} µs"
+def _agent(rounds: Sequence[Round]) -> str:
+    """The share of a processor, and the private memory."""
+    percent = mean(each.agent * each.rate for each in rounds) / 1e4
+    return f"{percent:.1f} %, {max(each.memory for each in rounds) / 2**20:.1f} MiB"
+
+
+def _difference(percents: Sequence[float]) -> str:
+    found = interval(percents)
+    return f"{found.mean:+.1f} ± {found.half:.1f} %"
+
+
+def _micros(rounds: Sequence[Round]) -> str:
+    found = interval([each.memcached for each in rounds])
+    return f"{found.mean:.1f} ± {found.half:.1f} µs"
 
 
 def _error(outcome: Outcome, name: str) -> float | None:

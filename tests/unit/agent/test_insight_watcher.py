@@ -277,6 +277,14 @@ def test_end_of_a_window(found: Window, seconds: float, *, over: bool) -> None:
     assert schedule.is_over(found, seconds) == over
 
 
-@pytest.mark.parametrize(("number", "seconds", "pause"), [(100, 60, 10), (10**6, 60, 940), (10**8, 60, 3600)])
-def test_pause_limits_the_average(number: int, seconds: float, pause: float) -> None:
+@pytest.mark.parametrize(
+    ("number", "seconds", "pause"),
+    [
+        pytest.param(10**6, 60, 1140, id="watched for a twentieth of the time"),
+        pytest.param(1200, 60, 1140, id="just enough lines for that"),
+        pytest.param(120, 60, 114, id="a tenth of these lines"),
+        pytest.param(0, 300, 10, id="idle"),
+    ],
+)
+def test_pause_limits_the_average_cost(number: int, seconds: float, pause: float) -> None:
     assert schedule.pause(window(number), seconds) == pause

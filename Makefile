@@ -186,7 +186,7 @@ coverage: venv ## Measure the branches that the unit and integration tests execu
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
-bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (10 minutes).
+bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (25 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m insight $(ARGS)
 
 ##@ Build and deployment

@@ -14,10 +14,10 @@ import msgspec
 
 from corners import machine, programs
 from faults.sources import digest
-from insight import cost, report
+from insight import cost, report, trace
 from insight.campaign import Outcome, Plan, run
 from insight.report import Published
-from insight.workloads import WORKLOADS, Workload
+from insight.workloads import TRACE, WORKLOADS, Workload
 from integration.control_plane import ROOT
 
 PUBLISHED = ROOT / "docs/insight-results.json"
@@ -32,23 +32,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     selected = [each for each in WORKLOADS if options.only in (None, each.name)]
     plan = Plan(rate=options.rate).scaled(options.scale)
     programs.ensure(options.memcached)
+    if TRACE in selected and not options.only_cost:
+        trace.ensure()
     machine.require()
     machine.enter_network()
-    outcomes = published().outcomes if options.only_cost else measured(selected, options.memcached, plan)
-    costs = cost.measured(options.memcached, FIRST_PORT)
+    outcomes = merged(() if options.only_cost else measured(selected, options.memcached, plan))
+    costs = published().cost if options.only_predictions else cost.measured(options.memcached, FIRST_PORT)
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     found = Published(digest(), date, options.memcached, plan.measure, plan.rate, outcomes, costs)
     print("\n\n".join(f"{name}\n{text}" for name, text in report.blocks(found).items()))
     failures = report.failures(outcomes)
     print(*failures, sep="\n", file=sys.stderr)
-    if not options.dry_run and len(selected) == len(WORKLOADS):
+    if not options.dry_run:
         PUBLISHED.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
         print(f"\nwrote {PUBLISHED.relative_to(ROOT)}; run `make generate`", file=sys.stderr)
     return 1 if failures else 0
 
 
+def merged(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """These outcomes, and the published ones of the other workloads."""
+    found = {each.workload: each for each in (*published().outcomes, *outcomes)}
+    return [found[each.name] for each in WORKLOADS if each.name in found]
+
+
 def published() -> Published:
-    """The results of the last complete run."""
+    """The results of the last run."""
     return msgspec.json.decode(PUBLISHED.read_bytes(), type=Published)
 
 
@@ -56,13 +64,17 @@ def build_parser() -> argparse.ArgumentParser:
     """The command-line parser."""
     parser = argparse.ArgumentParser("python -m insight", description=__doc__)
     names = [each.name for each in WORKLOADS]
-    parser.add_argument("--only", choices=names, metavar="NAME", help=f"run only one workload: {', '.join(names)}")
+    parser.add_argument(
+        "--only", choices=names, metavar="NAME", help=f"measure one workload, and keep the others: {', '.join(names)}"
+    )
     parser.add_argument("--memcached", choices=programs.VERSIONS, default=programs.VERSIONS[-1], help="its version")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the numbers of gets (default: 1)")
     parser.add_argument(
         "--rate", type=float, default=3000.0, metavar="N", help="gets per second of each workload (default: 3000)"
     )
-    parser.add_argument("--only-cost", action="store_true", help="measure the cost; keep the published predictions")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--only-cost", action="store_true", help="measure the cost; keep the published predictions")
+    part.add_argument("--only-predictions", action="store_true", help="measure them; keep the published cost")
     parser.add_argument("--dry-run", action="store_true", help="publish nothing")
     return parser
 

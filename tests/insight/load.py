@@ -11,15 +11,19 @@ from insight.workloads import Workload
 BATCH: Final = 100
 """Gets that are sent together. Values that are missing are stored before the next ones."""
 HIT: Final = ord("H")
+STORED: Final = b"MN\r\n"
+NO_MEMORY: Final = b"SERVER_ERROR out of memory storing object\r\n"
+MAX_UNSTORED: Final = 0.001
+"""The share of gets after which a value may not be stored. A batch of them is tolerated in any case."""
 REPLY: Final = 4
 """Bytes of a reply without flags: `HD` for a hit, `EN` for a miss, `MN` after all values are stored."""
 
 
 class Target:
-    """A connection to one memcached. `hits` and `gets`: of its requests since the last `reset`."""
+    """A connection to one memcached. `hits`, `gets` and `unstored` values: since the last `reset`."""
 
     def __init__(self, port: int) -> None:
-        self.hits = self.gets = 0
+        self.hits = self.gets = self.unstored = 0
         self._socket = socket.create_connection(("127.0.0.1", port), 60)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._buffer = bytearray(REPLY * (BATCH + 1))
@@ -30,7 +34,7 @@ class Target:
 
     def reset(self) -> None:
         """Count from zero."""
-        self.hits = self.gets = 0
+        self.hits = self.gets = self.unstored = 0
 
     def send(self, data: bytes) -> None:
         """Send requests."""
@@ -48,10 +52,23 @@ class Target:
         return misses
 
     def done(self) -> None:
-        """Wait until all values are stored. Raises OSError if one was not."""
-        reply = bytes(self._receive(1))
-        if reply != b"MN\r\n":
+        """Wait until all values are stored. Raises OSError if one was not, unless memcached found no memory for it.
+
+        memcached gives up if none of the few items that it could evict next is free, as can happen in a burst.
+        """
+        reply = b""
+        while not reply.endswith(STORED):
+            more = self._socket.recv(2**16)
+            if not more:
+                raise OSError("memcached closed the connection")
+            reply += more
+        found = reply.removesuffix(STORED)
+        unstored = found.count(NO_MEMORY)
+        if found != unstored * NO_MEMORY:
             raise OSError(f"a value was not stored: {reply!r}")
+        self.unstored += unstored
+        if self.unstored > max(BATCH, MAX_UNSTORED * self.gets):
+            raise OSError(f"memcached found no memory for {self.unstored} values")
 
     def _receive(self, count: int) -> memoryview:
         view = memoryview(self._buffer)[: REPLY * count]

@@ -1,6 +1,6 @@
 """The workloads: which keys clients look up, how large their values are, and when they expire.
 
-The sequence of keys is drawn with a fixed seed, so that every run has the same.
+Each sequence of keys is that of a public trace, or drawn with a fixed seed, so that every run has the same.
 """
 
 import random
@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, cycle, islice
 from typing import Final
+
+from insight import trace
 
 SEED: Final = 39
 SIZE: Final = 400
@@ -60,9 +62,12 @@ def mixed_ttl(key: int) -> int:
 
 PAGES: Final = 2184
 """Chunks of 480 bytes in a page of 1 MiB."""
+TRACE: Final = Workload("recommendations", 16, trace.keys, lambda _: 350)
+"""The trace has no sizes. With its long keys, the items have a chunk of 480 bytes, as those of most other workloads."""
 WORKLOADS: Final = (
     *(Workload(f"Zipf {exponent}", 16, zipf(exponent, 150_000)) for exponent in (0.6, 0.8, 1.0)),
     Workload("Zipf 1.2", 8, zipf(1.2, 150_000)),  # with 16 MiB, few items are evicted within the time of a run
     Workload("loop", 16, loop(int(LOOP_SHARE * 16 * PAGES))),
     Workload("mixed sizes with TTLs", 32, zipf(0.9, 150_000), mixed_size, mixed_ttl),
+    TRACE,
 )

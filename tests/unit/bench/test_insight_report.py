@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from insight import chart, report
-from insight.__main__ import published
+from insight.__main__ import merged, published
 from insight.campaign import Outcome
 from insight.cost import ROUNDS, Cost, Round
 from insight.report import GOAL, Published
@@ -62,9 +62,9 @@ def test_chart_shows_each_prediction_beside_the_measured_line() -> None:
 
 
 def test_tables() -> None:
-    cost = Cost(rounds(*[2.0] * ROUNDS), rounds(*[2.1, 2.3] * (ROUNDS // 2)))
+    cost = Cost(rounds(*[1.0] * ROUNDS), rounds(*[1.9, 2.1] * (ROUNDS // 2)))
     found = report.blocks(Published("a", "2026-11-26", "1.6.38", 1, 1.0, [GOOD], [cost]))
-    row = "| 1,000 | 10.0 % | 2.0 ± 0.0 µs | 2.2 ± 0.1 µs | +10.0 ± 3.3 % | +0.5 ± 0.2 % | 2.5 %, 1.0 MiB |"
+    row = "| 1,000 | 10.0 % | 1.0 ± 0.0 µs | 2.0 ± 0.1 µs | +100.0 ± 6.6 % | +5.0 ± 0.3 % | 2.5 %, 1.0 MiB |"
     assert row in found["cost"], "on average, a twentieth of the difference"
     assert "| Zipf | 50.0 % | 59.0 % (-1.0) | 70.0 % (+0.0) | 81.0 % (+1.0) | 1,000 | 1/4 |" in found["errors"]
     assert "| Zipf | 0.55 | 45.0 % | 34.0 % |" in found["smaller"]
@@ -73,6 +73,12 @@ def test_tables() -> None:
 @pytest.mark.parametrize(("size", "ratio"), [(0.5, 0.3), (0.5625, 0.35), (2.0, 0.8), (0.4, None), (3.0, None)])
 def test_measured_ratio_between_two_sizes(size: float, ratio: float | None) -> None:
     assert report.between(MEASURED, size) == (None if ratio is None else pytest.approx(ratio))
+
+
+def test_measured_outcomes_replace_the_published_ones() -> None:
+    again = msgspec.structs.replace(GOOD, workload=WORKLOADS[1].name)
+    before = published().outcomes
+    assert merged([again]) == [before[0], again, *before[2:]]
 
 
 def test_published_results_meet_the_goals() -> None:

@@ -1,5 +1,6 @@
 """Tables of docs/performance.md, from the results of a run. Pure functions."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from statistics import median
@@ -23,6 +24,7 @@ CLIENTS = {
 }
 SCALING = {name: title for name, title in CLIENTS.items() if name != "plain"}
 """The clients of the scale wave."""
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 CHILDREN = ("create deployments", "create services", "patch deployments", "patch services")
 
 
@@ -45,9 +47,10 @@ def published(results: Results) -> Published:
 
 
 def blocks(results: Published) -> dict[str, str]:
-    """The generated blocks of docs/performance.md: the tables by their names, and `measured`."""
+    """The generated blocks of docs/performance.md: the tables by their names, `measured` and `missed`."""
     found = {name: table(rows) for name, rows in results.tables.items()}
-    return found | {"measured": measured(results.sources, results.date)}
+    missed = _missed(results.tables["goals"][1:])
+    return found | {"measured": measured(results.sources, results.date), "missed": missed}
 
 
 def summary(figures: Results, objects: int) -> str:
@@ -67,12 +70,12 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 
 def _machine(results: Results) -> list[Row]:
-    return [("", "Environment"), *results["machine"].items()]
+    return [("Property", "Value"), *results["machine"].items()]
 
 
 def _storm(results: Results) -> list[Row]:
     rounds = results["rounds"]
-    rows: list[Row] = [("", *CLIENTS.values())]
+    rows: list[Row] = [("Figure", *CLIENTS.values())]
     for name, unit_format in (
         ("objects posted, s", "{:.1f} s"),
         ("children accepted, s", "{:.1f} s"),
@@ -88,7 +91,7 @@ def _storm(results: Results) -> list[Row]:
 
 def _scale_wave(results: Results) -> list[Row]:
     waves, count = [each["scale wave"] for each in results["rounds"]], results["objects"]
-    rows: list[Row] = [("", *SCALING.values())]
+    rows: list[Row] = [("Figure", *SCALING.values())]
     for name, unit_format in (
         ("objects changed, s", "{:.1f} s"),
         ("children accepted, s", "{:.1f} s"),
@@ -103,7 +106,7 @@ def _scale_wave(results: Results) -> list[Row]:
 def _with_spec(results: Results, name: str) -> list[Row]:
     """The table of objects with another spec than the minimal one."""
     figures = results[name]
-    rows: list[Row] = [("", CLIENTS["ours"], CLIENTS["operator"], "relative")]
+    rows: list[Row] = [("Figure", CLIENTS["ours"], CLIENTS["operator"], "relative")]
     for title, part, time, unit in (
         ("children accepted", figures, "children accepted, s", "s"),
         ("status current", figures, "status current, s", "s"),
@@ -123,7 +126,7 @@ def _goals(results: Results) -> list[Row]:
     storm = _pooled(rounds, "operator", "second object in the storm, s")
     cpu = _median(rounds, "operator", "CPU, s")
     rows: list[Row] = [
-        ("", "Goal", "Measured"),
+        ("Figure", "Goal", "Measured"),
         ("children accepted, relative to the same requests", "≤ 1.2 ×", _ratio(rounds, "children accepted, s")),
         ("children accepted, relative to plain creates", "≤ 1.5 ×", _ratio(rounds, "children accepted, s", "plain")),
         ("status current, relative to the same requests", "≤ 1.3 ×", _ratio(rounds, "status current, s")),
@@ -146,6 +149,23 @@ def _goals(results: Results) -> list[Row]:
         *_review_goals(results["admission"]),
     ]
     return rows
+
+
+def _missed(goals: Iterable[Sequence[str]]) -> str:
+    """A sentence about the goals that are missed, with a list of them. The page cannot contradict its table then."""
+    missed = [f"* {name}: {figure} (goal: {goal})" for name, goal, figure in goals if _misses(goal, figure)]
+    if not missed:
+        return "The operator meets all goals."
+    return "\n".join([f"The operator misses {len(missed)} of these goals:", "", *missed, ""])
+
+
+def _misses(goal: str, figure: str) -> bool:
+    """Whether a figure exceeds its goal, or differs from a goal without `≤`. A goal in words is never missed."""
+    wanted, found = NUMBER.search(goal), NUMBER.search(figure)
+    if wanted is None or found is None:
+        return False
+    limit, value = float(wanted[0]), float(found[0])
+    return value > limit if goal.startswith("≤") else value != limit
 
 
 def _autoscaler_goals(figures: Results) -> list[Row]:
@@ -206,7 +226,7 @@ def _writes(results: Results) -> list[Row]:
 def _operator(results: Results) -> list[Row]:
     rounds, large, kwok = results["rounds"], results["growth"], results["cluster"]["operator"]
     rows: list[Row] = [
-        ("", "1,000 objects", "5,000 objects"),
+        ("Figure", "1,000 objects", "5,000 objects"),
         (
             "children accepted",
             f"{_median(rounds, 'operator', 'children accepted, s'):.1f} s",
@@ -252,7 +272,7 @@ def _operator(results: Results) -> list[Row]:
 
 def _admission(results: Results) -> list[Row]:
     figures = results["admission"]
-    rows: list[Row] = [("", "p50", "p99", "max", "CPU per review")]
+    rows: list[Row] = [("Review", "p50", "p99", "max", "CPU per review")]
     for name, kind, load in (
         ("validating, idle", "validate", "idle"),
         ("mutating, idle", "mutate", "idle"),

@@ -113,6 +113,14 @@ def test_goals_show_the_median_of_the_ratios_and_the_largest_number_of_writes(na
     assert rows("goals")[name] == expected
 
 
+def test_missed_goals_are_listed() -> None:
+    missed = report.blocks(PUBLISHED)["missed"].splitlines()
+    assert missed[0] == f"The operator misses {len(missed) - 2} of these goals:"
+    assert "* scale wave, relative to the same requests: 1.30 × (goal: ≤ 1.15 ×)" in missed
+    assert "* autoscaler: status writes per change: 0.95 (goal: 1)" in missed
+    assert not [line for line in missed if "status current" in line or "flat" in line], "equal to the goal, or in words"
+
+
 def test_tables() -> None:
     assert rows("scale wave")["writes per object"] == ["0.00", "0.00", "2.50"]
     assert rows("every field")["scale wave"] == ["2.0 s", "3.0 s", "1.50 ×"]
@@ -122,5 +130,5 @@ def test_tables() -> None:
 
 def test_every_table_and_every_figure_has_a_place_in_a_page() -> None:
     page = (ROOT / "docs/performance.md").read_text()
-    assert filled(page, report.blocks(PUBLISHED)).count("<!-- generated: ") == len(report.TABLES) + 1
+    assert filled(page, report.blocks(PUBLISHED)).count("<!-- generated: ") == len(report.TABLES) + 2
     assert "| p99 13.00 s for an object" in readme.blocks(PUBLISHED, [], Faults("", "", {}))["figures"]

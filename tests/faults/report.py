@@ -130,7 +130,9 @@ def encoded(results: Published) -> str:
 
 
 def _short(text: str, length: int) -> str:
-    return " ".join(text.split())[:length]
+    """The text in one line. A text of at least `length` characters ends with an ellipsis, because it may be cut."""
+    line = " ".join(text.split())
+    return line if len(line) < length else f"{line[: length - 1]}…"
 
 
 def decoded(text: str) -> Published:

@@ -28,8 +28,8 @@ def page(kinds: Sequence[Kind[Any]]) -> str:
         "written. The API server writes the defaults on this page into an object when it is created, so a later",
         "release with other defaults does not change existing objects.",
         "",
-        "*As in Kubernetes*: X with `a` and `b` means that the field has the Kubernetes type X, of which `a` and `b`",
-        "are supported. The [Kubernetes API reference](https://kubernetes.io/docs/reference/kubernetes-api/)",
+        "*As in Kubernetes*: X with `a` and `b` means that the field has the Kubernetes type X, but only its fields",
+        "`a` and `b` are supported. The [Kubernetes API reference](https://kubernetes.io/docs/reference/kubernetes-api/)",
         "describes them.",
     ]
     for kind in kinds:

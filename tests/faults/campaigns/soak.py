@@ -326,7 +326,8 @@ def _check(samples: list[Sample], users: Users, length: Length) -> str:
     if length.seconds >= 600:
         sandbox.check(slope < MAX_SLOPE, f"the memory grows by {slope:.2f} MiB per hour, the limit is {MAX_SLOPE:g}")
     return (
-        f"{figures['changes']} changes; {len(entries)} requests, {figures['injected']} of them with an injected fault; "
+        f"{figures['changes']:,} changes; {len(entries):,} requests, "
+        f"{figures['injected']} of them with an injected fault; "
         f"memory {memory[0]:.1f} → {memory[1]:.1f} MiB, {slope:+.2f} MiB per hour (limit: {MAX_SLOPE:+g}); "
         f"tasks {tasks[0]:g} → {tasks[1]:g}; file descriptors {files[0]:g} → {files[1]:g}"
     )

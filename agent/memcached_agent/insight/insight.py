@@ -24,6 +24,8 @@ CHECK: Final = 5.0
 """Seconds between two checks whether a window is over."""
 RETRY: Final = 30.0
 """Seconds until the next attempt after memcached did not let the agent watch, or closed the connection."""
+POLL: Final = 60.0
+"""Seconds between two checks during a pause whether memcached has another memory."""
 UNAVAILABLE: Final = Result("unavailable", 0.0)
 
 
@@ -31,7 +33,7 @@ class Insight:
     """The predictions of hit ratios.
 
     `client`: reads the counters. `users`: with which the watcher logs in; None if memcached requires no login.
-    `clock`: seconds of a clock that is never set. `check`, `retry`: as CHECK and RETRY.
+    `clock`: seconds of a clock that is never set. `check`, `retry`, `poll`: as CHECK, RETRY and POLL.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class Insight:
         clock: Callable[[], float] = time.monotonic,
         check: float = CHECK,
         retry: float = RETRY,
+        poll: float = POLL,
     ) -> None:
         self._client = client
         self._address = address
@@ -49,6 +52,7 @@ class Insight:
         self._clock = clock
         self._check = check
         self._retry = retry
+        self._poll = poll
         self._threshold = ALL
         self._problem = ""
         self._last: Result | None = None
@@ -57,13 +61,28 @@ class Insight:
     async def run(self) -> None:
         """Watch in windows, until cancelled."""
         while True:
-            pause = await self._step()
-            await asyncio.sleep(pause)
+            await self._pause(await self._step())
 
     def metrics(self) -> Iterator[Family]:
         """The metrics of the last good window, its age, and the quality of the last window."""
         good, ended = self._good or (None, 0.0)
         yield from families.families(self._last, good, self._clock() - ended)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait for so many seconds, or until memcached has another memory than the one of the predictions."""
+        while seconds > 0:
+            await asyncio.sleep(min(seconds, self._poll))
+            seconds -= self._poll
+            if self._good and await self._memory() not in (None, self._good[0].memory):
+                self._good = None
+                return
+
+    async def _memory(self) -> int | None:
+        """The memory of memcached in bytes; None if it does not reply."""
+        try:
+            return counters(await self._client.statistics()).memory
+        except MemcachedError:
+            return None
 
     async def _step(self) -> float:
         """Watch for one window, if that is possible; returns the seconds until the next step."""
@@ -99,7 +118,7 @@ class Insight:
             stream.close()
         self._threshold = min(ALL, 2 * window.threshold)  # the next window may need a larger sample
         self._end(result)
-        return schedule.pause(window, seconds)
+        return schedule.MIN_PAUSE if result.quality == "changed" else schedule.pause(window, seconds)
 
     async def _until_over(self, stream: Stream, window: Window, began: float) -> None:
         """Wait until a window is over. Raises MemcachedError if the connection is closed."""
@@ -112,4 +131,6 @@ class Insight:
         self._last, self._problem = result, ""
         if result.quality == "good":
             self._good = result, self._clock()
+        elif self._good and self._good[0].memory != result.memory:
+            self._good = None  # its predictions are about another size
         log.debug("a window of %.0f s ended: %s", result.seconds, result.quality)

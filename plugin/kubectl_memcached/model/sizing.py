@@ -39,13 +39,21 @@ class Point:
 
 
 def points(readings: Sequence[Reading]) -> list[Point]:
-    """The points that at least one agent predicts. Each pod counts by its gets."""
-    found = [(reading.metrics.predictions, number(reading.stats, "cmd_get") or 0.0) for reading in readings]
+    """The points that at least one agent predicts. Each pod counts by its gets.
+
+    Predictions for a memory that memcached no longer has are left out: the agent drops them within a minute.
+    """
+    found = [
+        (reading.metrics.predictions, number(reading.stats, "cmd_get") or 0.0)
+        for reading in readings
+        if PRESENT in reading.metrics.predictions
+        and reading.metrics.predictions[PRESENT].size == number(reading.stats, "limit_maxbytes")
+    ]
     return [point for memory in (SMALLER, *LARGER) if (point := _point(memory, found))]
 
 
 def _point(memory: str, found: Sequence[tuple[Mapping[str, Prediction], float]]) -> Point | None:
-    pairs = [(each[memory], each[PRESENT], gets) for each, gets in found if memory in each and PRESENT in each]
+    pairs = [(each[memory], each[PRESENT], gets) for each, gets in found if memory in each]
     predicted = _average([(prediction.hit_ratio, gets) for prediction, _, gets in pairs])
     present = _average([(prediction.hit_ratio, gets) for _, prediction, gets in pairs])
     if predicted is None or present is None:

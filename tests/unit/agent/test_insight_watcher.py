@@ -28,8 +28,8 @@ GETS = 1000
 """Gets between two samples of the counters; a fifth of them are misses."""
 
 
-def counting() -> Callable[[str], bytes | None]:
-    """Replies to `stats` whose counters grow."""
+def counting(memory: int = 40000) -> Callable[[str], bytes | None]:
+    """Replies to `stats` whose counters grow. `memory`: the limit in bytes."""
     numbers = count(1)
 
     def answer(command: str) -> bytes | None:
@@ -44,7 +44,7 @@ def counting() -> Callable[[str], bytes | None]:
             ("evictions", GETS // 5),
         ):
             text = re.sub(rf"STAT {name} \d+", f"STAT {name} {number * each}", text)
-        return re.sub(r"STAT limit_maxbytes \d+", "STAT limit_maxbytes 40000", text).encode()
+        return re.sub(r"STAT limit_maxbytes \d+", f"STAT limit_maxbytes {memory}", text).encode()
 
     return answer
 
@@ -73,7 +73,7 @@ def run(scenario: Scenario, server: FakeMemcached, users: Users | None = None) -
     async def main() -> None:
         clock, address = Clock(), Address("127.0.0.1", server.port)
         client = MemcachedClient(address, users)
-        insight = Insight(client, address, users, clock, check=0.01, retry=0.02)
+        insight = Insight(client, address, users, clock, check=0.01, retry=0.02, poll=0.02)
         async with server.running():
             tasks = [asyncio.create_task(part.run()) for part in (client, insight)]
             try:
@@ -196,13 +196,19 @@ def test_internal_error_does_not_end_the_agent(
     assert messages(caplog) == ["no prediction of hit ratios: internal error"]
 
 
+def pausing(length: float) -> Callable[[Window, float], float]:
+    """Pauses of so many seconds after every window."""
+
+    def pause(window: Window, seconds: float) -> float:
+        del window, seconds
+        return length
+
+    return pause
+
+
 def test_predictions_stay_after_a_window_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
     """The statistics of memcached are reset in the second window."""
     server = watched(*HITS)
-
-    def no_pause(window: Window, seconds: float) -> float:
-        del window, seconds
-        return 0.0
 
     async def after_window(insight: Insight, clock: Clock, number: int, quality: str) -> str:
         await until_watched(server, number)
@@ -211,7 +217,8 @@ def test_predictions_stay_after_a_window_without_any(monkeypatch: pytest.MonkeyP
         await until(insight, quality)
         return text(insight)
 
-    monkeypatch.setattr(schedule, "pause", no_pause)
+    monkeypatch.setattr(schedule, "pause", pausing(0.0))
+    monkeypatch.setattr(schedule, "MIN_PAUSE", 0.0)
 
     async def scenario(_: FakeMemcached, insight: Insight, clock: Clock) -> None:
         good = await after_window(insight, clock, 1, "good")
@@ -223,6 +230,32 @@ def test_predictions_stay_after_a_window_without_any(monkeypatch: pytest.MonkeyP
         assert value(await after_window(insight, clock, 3, "good"), age[0]) == 0
 
     run(scenario, server)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0], ids=["during a window", "during a pause"])
+def test_predictions_for_another_memory_are_dropped(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next window starts soon, although the pause is long."""
+    monkeypatch.setattr(schedule, "pause", pausing(seconds))
+    monkeypatch.setattr(schedule, "MIN_PAUSE", 0.0)
+
+    async def scenario(server: FakeMemcached, insight: Insight, clock: Clock) -> None:
+        await until_watched(server)
+        clock.now += LONG_ENOUGH
+        await until(insight, "good")
+        await until_watched(server, 1 if seconds else 2)
+        server.answer = counting(80_000)
+        if not seconds:
+            clock.now += LONG_ENOUGH
+            await until(insight, "changed")
+        while "predicted" in text(insight):  # noqa: ASYNC110 - changed by sockets
+            await asyncio.sleep(0.005)
+        await until_watched(server, 3 if not seconds else 2)
+        clock.now += LONG_ENOUGH
+        while "predicted" not in text(insight):  # noqa: ASYNC110 - changed by sockets
+            await asyncio.sleep(0.005)
+        assert value(text(insight), "memcached_agent_predicted_memory_bytes", memory="1") == 80_000
+
+    run(scenario, watched(*HITS))
 
 
 def test_watcher_logs_in() -> None:

@@ -68,6 +68,10 @@ def test_pods_count_by_their_gets() -> None:
     assert document([reading(0, ZIPF, cmd_get=0)]) == []
 
 
+def test_predictions_for_another_memory_are_left_out() -> None:
+    assert list(sentences([reading(0, ZIPF, limit_maxbytes=2 * MEMORY)])) == []
+
+
 def test_predictions_replace_the_advice_about_evictions() -> None:
     def found(*pods: Reading) -> list[str]:
         return [

@@ -96,9 +96,13 @@ def _logged_in(login: kopf.ConnectionInfo) -> Config:
 
 
 def _config(info: kopf.ConnectionInfo) -> Config:
+    tls = info.as_ssl_context()
+    # From Python 3.13 on, the default is strict: it rejects CAs without a key usage and certificates without the
+    # identifier of their authority, which clusters have and Kubernetes' own clients accept.
+    tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return Config(
         server=info.server.rstrip("/"),
         namespace=info.default_namespace or "default",
-        tls=info.as_ssl_context(),
+        tls=tls,
         headers=info.as_http_headers(),
     )

@@ -1,5 +1,7 @@
 import asyncio
+import ssl
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import kopf
@@ -52,6 +54,22 @@ def test_valid_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert (found.server, found.namespace) == ("https://127.0.0.1:6443", "mine")
     assert found.headers["Authorization"] == "Bearer secret"
     assert found.credentials is None
+
+
+def test_certificates_that_kubernetes_accepts_are_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With the defaults of Python 3.13, which the image contains."""
+    original = ssl.create_default_context
+
+    def strict(*args: Any, **options: Any) -> ssl.SSLContext:
+        context = original(*args, **options)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    kubeconfig(monkeypatch, tmp_path, VALID)
+    found = load_config().tls
+    assert (found.verify_mode, found.check_hostname) == (ssl.CERT_REQUIRED, True)
+    assert not found.verify_flags & ssl.VERIFY_X509_STRICT
 
 
 @pytest.mark.parametrize(("text", "message"), INVALID.values(), ids=INVALID.keys())

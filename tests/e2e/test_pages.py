@@ -137,14 +137,13 @@ def test_autoscaler_of_the_deployment_becomes_that_of_the_memcached(shell: PageS
 
 
 def test_tls_and_password(shell: PageShell) -> None:
-    shell.run(page_commands("tls.md", "Without cert-manager, create the Secret yourself"))
+    shell.run(page_commands("tls.md", "### Create the Secret yourself\n"))
     shell.run("openssl verify -x509_strict -CAfile ca.crt tls.crt")
     kube.apply(users_secret(shell.namespace, "sessions-users", PASSWORD))
     secrets: dict[str, Any] = {"tls": {"secretName": "sessions-tls"}, "auth": {"secretName": "sessions-users"}}
     kube.apply(sessions(shell.namespace, identity="Stable", monitoring={}, **secrets))
     wait_until_ready(shell.namespace, "sessions")
-    setting = "host=sessions.shop.svc.cluster.local\n"
-    served = shell.run(setting + page_commands("tls.md", "To see what a pod serves"))
+    served = shell.run(page_commands("tls.md", "### Check the certificate\n"))
     assert "Verify return code: 0 (ok)" in served
     assert "VERSION" in shell.run(page_commands("auth.md", "## How a client logs in\n"))
     assert "ok" in shell.run(page_commands("tls.md", "Ask the agent:\n"))

@@ -155,7 +155,7 @@ def test_changing_the_method_does_not_affect_caches(
 
     shell.run(page_commands("install-olm.md", "### Remove\n"))
     eventually(
-        lambda: shell.run(page_commands("install.md", "## Changing from one way to another\n")) == "",
+        lambda: shell.run(page_commands("install.md", "## Changing the installation method\n")) == "",
         SECONDS,
         "no object of OLM's installation remains",
     )

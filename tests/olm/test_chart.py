@@ -108,7 +108,7 @@ def test_changing_to_helm_and_olm_and_back_does_not_affect_caches(
 
     shell.follow(page_commands("install-olm.md", "### Remove\n"))
     eventually(
-        lambda: shell.follow(page_commands("install.md", "## Changing from one way to another\n")) == "",
+        lambda: shell.follow(page_commands("install.md", "## Changing the installation method\n")) == "",
         SECONDS,
         "no object of OLM's installation remains",
     )

@@ -42,7 +42,7 @@ _FACTOR: Final = r"0\.0[1-9]|0\.[1-9][0-9]?|[1-9](\.[0-9]{1,2})?"
 HASHPOWER: Final = "-o hashpower"
 
 ALLOWED: Final = (
-    Option("--disable-cas", "Store no CAS values, which saves 8 bytes per item; the command `cas` then never stores"),
+    Option("--disable-cas", "Store no CAS values, which saves 8 bytes per item. The command `cas` then never succeeds"),
     Option("--disable-dumping", "Reject `stats cachedump` and `lru_crawler metadump`, which list the keys"),
     Option("--disable-flush-all", "Reject `flush_all`"),
     Option("--disable-watch", "Reject `watch`"),
@@ -54,7 +54,7 @@ ALLOWED: Final = (
     ),
     Option(
         "--max-reqs-per-event",
-        "Requests of one connection before the thread serves the next one; memcached's default is 20",
+        "Requests that a thread handles for one connection before it turns to the next; memcached's default is 20",
         "[1-9]|1[0-9]|20",
         "1 to 20",
     ),
@@ -76,8 +76,8 @@ ALLOWED: Final = (
     ),
     Option(
         HASHPOWER,
-        "Initial size of the hash table, as a power of 2; the default is 16. It takes 8 × 2ⁿ bytes, which the memory "
-        "limit must contain",
+        "Initial size of the hash table, as an exponent of 2; the default is 16. The table takes 8 × 2ⁿ bytes, for "
+        "which the memory limit must leave room",
         "1[6-9]|2[0-9]|30",
         f"{MIN_HASHPOWER} to {MAX_HASHPOWER}",
     ),
@@ -89,7 +89,8 @@ ALLOWED: Final = (
     ),
     Option(
         "-o hot_max_factor",
-        "Age at which new items leave the hot LRU, as a factor of the coldest item's age; the default is 0.2",
+        "New items leave the hot LRU when they are older than this factor times the age of the oldest item in the cold "
+        "LRU; the default is 0.2",
         _FACTOR,
         "0.01 to 9.99",
     ),
@@ -121,13 +122,14 @@ ALLOWED: Final = (
     ),
     Option(
         "-o slab_automove_ratio",
-        "Difference of item ages at which memory moves; the default is 0.8",
+        "Move memory to a slab class when the age of its oldest item, divided by that of another class, falls below "
+        "this value; the default is 0.8",
         r"0\.0[1-9]|0\.[1-9][0-9]?",
         "0.01 to 0.99",
     ),
     Option(
         "-o slab_automove_window",
-        "Seconds of history for that decision; the default is 30",
+        "Seconds over which those ages are averaged; the default is 30",
         "[3-9]|[1-9][0-9]|[1-9][0-9]{2}|1000",
         "3 to 1000",
     ),
@@ -146,7 +148,8 @@ ALLOWED: Final = (
     ),
     Option(
         "-o warm_max_factor",
-        "Age at which used items leave the warm LRU, as a factor of the coldest item's age; the default is 2",
+        "Items in use leave the warm LRU when they are older than this factor times the age of the oldest item in the "
+        "cold LRU; the default is 2",
         _FACTOR,
         "0.01 to 9.99",
     ),

@@ -184,7 +184,7 @@ def test_old_service_selects_the_new_pods(shell: PageShell) -> None:
     shell.run(page_commands("migrating.md", "**Keep the address that your clients use.**"))
     assert kube.get("deployments", shell.namespace, "memcached") is None
     address = f"memcached.{shell.namespace}.svc.cluster.local"
-    counted = page_commands("migrating.md", "The count includes one")
+    counted = page_commands("migrating.md", "The count includes the connection")
     eventually(lambda: "STAT curr_connections" in shell.run(f"({counted}) || true", OLD_ADDRESS=address), READY)
 
 

@@ -81,7 +81,7 @@ STRICT_RANGES: Final = Difference(
 UNAVAILABLE_SLOTS: Final = Difference(
     "1.37",
     "StatefulSets have `updateStrategy.rollingUpdate.maxUnavailable`, unless a feature gate is disabled.",
-    "None. The operator updates slots itself and does not set this field. Most earlier versions remove it by default.",
+    "None. The operator updates slots itself and does not set this field. By default, most earlier versions drop it.",
 )
 DIFFERENCES: Final = (
     RESIZE,

@@ -99,16 +99,16 @@ def _scope() -> Iterator[Setting]:
         "kinds",
         kinds,
         f"The kinds that the operator serves: all, or only `{alone}`. The CustomResourceDefinition, webhooks, roles "
-        "and permissions of another kind are left out. Objects of a kind that you remove later stay, but are not "
-        "reconciled.",
+        "and permissions of a kind that you leave out are not installed. Objects of a kind that you remove later stay, "
+        "but are not reconciled.",
         {"oneOf": [{**many(choice(*kinds)), "uniqueItems": True, "minItems": len(kinds)}, {"const": [alone]}]},
     )
     yield Setting(
         "watchNamespaces",
         [],
-        "The namespaces in which the operator reconciles objects. If empty, all namespaces. With a list, the "
-        "controller has permissions on objects in these namespaces only, by a RoleBinding in each. The namespaces "
-        "must exist.",
+        "The namespaces in which the operator reconciles objects. If empty, all namespaces. If you list "
+        "namespaces, the controller has permissions on Memcacheds and AppServices only there, through a RoleBinding in "
+        "each. The namespaces must exist.",
         NAMESPACES,
     )
     yield Setting("clusterDomain", CLUSTER_DOMAIN, "DNS domain of the cluster.", DOMAIN)
@@ -175,8 +175,8 @@ def _add_ons(sources: Sources) -> Iterator[Setting]:
     yield Setting(
         "networkPolicy.admissionFrom",
         [],
-        "The clients that may connect to the webhook's port. If empty, all clients. If a list lacks an API server, "
-        "requests to create or change objects are rejected.",
+        "The clients that may connect to the webhook's port. If empty, all clients. If you leave an API server out "
+        "of the list, it rejects requests to create or change Memcacheds and AppServices.",
         many(kubernetes(NetworkPolicyPeer)),
     )
     yield Setting(

@@ -12,7 +12,7 @@ from pymemcache.client.hash import HashClient
 
 
 class SecureClient(Client):
-    """A client that uses TLS and logs in. It reads the files for each connection: renewed ones are used."""
+    """A client that uses TLS and logs in. It reads the files again for each connection, so it picks up renewed ones."""
 
     def _connect(self) -> None:
         self.tls_context = ssl.create_default_context(cafile=os.environ["MEMCACHED_CA"])

@@ -14,7 +14,7 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 )
 
-// secure lets a client use TLS and log in. It reads the files for each connection: renewed ones are used.
+// secure lets a client use TLS and log in. It reads the files again for each connection, so it picks up renewed ones.
 func secure(client *memcache.Client) {
 	connect := client.DialContext
 	client.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -15,7 +15,7 @@ public final class Client {
   }
 
   static MemcachedClient connect() throws Exception {
-    // Fixed addresses, of `service.perPod`: while a name does not exist, xmemcached 2.4.8 multiplies its attempts.
+    // The fixed addresses of `service.perPod`: while a name does not resolve, reconnection attempts of xmemcached 2.4.8 pile up.
     var servers = System.getenv("MEMCACHED_FIXED_SERVERS").replace(',', ' ');
     var builder = new XMemcachedClientBuilder(AddrUtil.getAddresses(servers));
     // `true`: the ring uses the names, not the addresses.

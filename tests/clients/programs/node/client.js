@@ -6,7 +6,7 @@ const { createHash } = require('node:crypto');
 const { setTimeout: after } = require('node:timers/promises');
 const memjs = require('memjs');
 
-// Rendezvous hashing: a new slot takes 1/n of the keys of each other slot. The default of memjs is a remainder.
+// Rendezvous hashing: a new slot takes 1/n of the keys of each other slot. By default, memjs uses modulo hashing.
 function slotOf(servers, key) {
   const scores = servers.map((server) => createHash('sha256').update(`${server} ${key}`).digest('hex'));
   return scores.indexOf(scores.reduce((most, score) => (score > most ? score : most)));

@@ -186,7 +186,7 @@ def totals(cases: Sequence[Case], known: dict[str, History]) -> Totals:
 
 def figures(cases: Sequence[Case], known: dict[str, History]) -> str:
     """The table of all campaigns. A script is a function with parameters; a case is a script with their values."""
-    rows = [["", "Campaign", "Scripts", "Cases", "Run", "Passed", "Ever failed", "Median, s", "Longest, s"]]
+    rows = [["Campaign", "Content", "Scripts", "Cases", "Run", "Passed", "Ever failed", "Median, s", "Longest, s"]]
     for short, about in CAMPAIGNS.items():
         mine = [case for case in cases if case.name.partition("/")[0] == short]
         times = [known[case.name].last.seconds for case in mine if case.name in known]

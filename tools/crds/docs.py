@@ -30,7 +30,8 @@ def page(kinds: Sequence[Kind[Any]]) -> str:
         "",
         "*As in Kubernetes*: X with `a` and `b` means that the field has the Kubernetes type X, but only its fields",
         "`a` and `b` are supported. The [Kubernetes API reference](https://kubernetes.io/docs/reference/kubernetes-api/)",
-        "describes them.",
+        "describes them. The descriptions of such fields are Kubernetes' own. Where a table of rules says something",
+        "else, the rule applies.",
     ]
     for kind in kinds:
         lines += ["", *_kind(kind)]
@@ -54,7 +55,8 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
         f"### {kind.name} rules",
         "",
         "The API server checks the schema and these rules (CEL) first, and rejects objects that violate them. Then "
-        "the validating webhook checks the same rules again and adds warnings.",
+        "the validating webhook checks the same rules again and adds warnings. For labels and annotations, *must not "
+        "be set* means single keys, not the whole field.",
     )
     yield from ("", *_table(("Field", "Rule"), ((f"`{_place(rule)}`", rule.message) for rule in kind.rules)))
     yield from ("", f"### {kind.name} columns of kubectl get", "")

@@ -5,6 +5,7 @@ from typing import Final
 from dashboards import caches
 from dashboards.model import CONNECTIONS, Column, Dashboard, Graph, Query, Row, Stat, Table, Unit, Variable
 from dashboards.selectors import CACHE, ONE_CACHE, SELECTED, SUFFIX, rate
+from memcached_operator.memcached.alerts.caches import weighted
 
 POD: Final = "{{pod}}"
 LARGEST: Final = 8
@@ -21,12 +22,7 @@ GAIN: Final = (
     f"({PREDICTED} - on (pod) group_left ()"
     f' max by (pod) (memcached_agent_predicted_hit_ratio{{memory="1",{SELECTED}}}))'
 )
-
-
-def weighted(vector: str) -> str:
-    """The average of a vector of pods and `memory`, in which each pod counts by its gets."""
-    gets = f"on (pod) group_left () sum by (pod) ({caches.GETS})"
-    return f"sum by (memory) ({vector} * {gets}) / (sum by (memory) ({vector} * 0 + {gets}) > 0)"
+GETS_BY_POD: Final = f"sum by (pod) ({caches.GETS})"
 
 
 HEALTH: Final = Row(
@@ -164,8 +160,8 @@ DETAILS: Final = Row(
             labels=["memory"],
             columns=[
                 Column("Size", f"avg by (memory) (memcached_agent_predicted_memory_bytes{{{SELECTED}}})", Unit.BYTES),
-                Column("Hit ratio", weighted(PREDICTED), Unit.SHARE),
-                Column("Gain", weighted(GAIN), Unit.SHARE),
+                Column("Hit ratio", weighted(PREDICTED, GETS_BY_POD), Unit.SHARE),
+                Column("Gain", weighted(GAIN, GETS_BY_POD), Unit.SHARE),
             ],
             sort="Size",
             width=8,

@@ -56,10 +56,15 @@ def counters(statistics: Statistics) -> Counters:
         evictions=_integer(general, "evictions"),
         cold_hits=sum(_integer(stats, "hits_to_cold") for stats in statistics.items.values()),
         lost=_integer(general, "log_worker_dropped") + _integer(general, "log_watcher_skipped"),
-        memory=_integer(general, "limit_maxbytes"),
+        memory=memory(general),
         age=_age(statistics),
         cold_share=min(1.0, cold / used) if used else 0.0,
     )
+
+
+def memory(general: Stats) -> int:
+    """The memory limit in bytes, in a reply to `stats`."""
+    return _integer(general, "limit_maxbytes")
 
 
 def chunks(statistics: Statistics) -> Chunks:

@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Final
 
 from memcached_agent.addresses import Address
 from memcached_agent.insight import families, schedule
-from memcached_agent.insight.counters import chunks, counters
+from memcached_agent.insight.counters import chunks, counters, memory
 from memcached_agent.insight.lines import ALL
 from memcached_agent.insight.stream import Stream
 from memcached_agent.insight.window import Result, Window
@@ -73,16 +74,15 @@ class Insight:
         while seconds > 0:
             await asyncio.sleep(min(seconds, self._poll))
             seconds -= self._poll
-            if self._good and await self._memory() not in (None, self._good[0].memory):
-                self._good = None
-                return
+            with suppress(MemcachedError):  # the next window reports it
+                if self._good and not self._keep(memory(await self._client.general())):
+                    return
 
-    async def _memory(self) -> int | None:
-        """The memory of memcached in bytes; None if it does not reply."""
-        try:
-            return counters(await self._client.statistics()).memory
-        except MemcachedError:
-            return None
+    def _keep(self, limit: int) -> bool:
+        """Drop predictions that are about another memory. Returns whether there still are some."""
+        if self._good and self._good[0].memory != limit:
+            self._good = None
+        return self._good is not None
 
     async def _step(self) -> float:
         """Watch for one window, if that is possible; returns the seconds until the next step."""
@@ -131,6 +131,5 @@ class Insight:
         self._last, self._problem = result, ""
         if result.quality == "good":
             self._good = result, self._clock()
-        elif self._good and self._good[0].memory != result.memory:
-            self._good = None  # its predictions are about another size
+        self._keep(result.memory)
         log.debug("a window of %.0f s ended: %s", result.seconds, result.quality)

@@ -24,10 +24,14 @@ LITTLE: Final = 0.01
 
 @dataclass(frozen=True)
 class Point:
-    """The hit ratio of a cache with `size` bytes of memory for each pod, compared with `present` of the same pods."""
+    """The hit ratio of a cache with `size` bytes of memory for each pod, compared with `present` of the same pods.
+
+    `share`: of the present memory.
+    """
 
     memory: str
     size: float
+    share: float
     hit_ratio: float
     present: float
     cliff: bool
@@ -59,7 +63,8 @@ def _point(memory: str, found: Sequence[tuple[Mapping[str, Prediction], float]])
     if predicted is None or present is None:
         return None
     size = max(prediction.size for prediction, _, _ in pairs)
-    return Point(memory, size, predicted, present, any(prediction.cliff for prediction, _, _ in pairs))
+    share = ratio(size, max(prediction.size for _, prediction, _ in pairs)) or 1.0
+    return Point(memory, size, share, predicted, present, any(prediction.cliff for prediction, _, _ in pairs))
 
 
 def _average(weighted: Sequence[tuple[float, float]]) -> float | None:
@@ -73,7 +78,7 @@ def sentences(readings: Sequence[Reading]) -> Iterator[str]:
     if larger:
         yield _more(larger)
     if SMALLER in found:
-        yield from _less(found[SMALLER], readings)
+        yield from _less(found[SMALLER])
 
 
 def _more(larger: Sequence[Point]) -> str:
@@ -92,9 +97,8 @@ def _text(point: Point) -> str:
     return f"{point.memory} × memory ({units.size(point.size)} per pod)"
 
 
-def _less(point: Point, readings: Sequence[Reading]) -> Iterator[str]:
-    limit = max((number(reading.stats, "limit_maxbytes") or 0.0 for reading in readings), default=0.0)
-    share = 1 - point.size / limit if limit else 0.0
+def _less(point: Point) -> Iterator[str]:
+    share = 1 - point.share
     if share >= UNUSED and -point.gain < LITTLE:
         points_lost = f"{-100 * point.gain:.1f} points"
         yield f"{units.percent(share)} of the memory holds items that bring {points_lost} of the hit ratio."

@@ -8,6 +8,7 @@ two alerts that differed only in a label which the rule sets, such as `severity`
 none of this rule would fire for any cache.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from memcached_operator.kube.resource import Object
@@ -44,15 +45,21 @@ RATIO_EXPR: Final = (
 )
 """None without gets: a division by 0 would spoil the average of the week."""
 
-_GETS_BY_POD: Final = f"on ({', '.join(CACHE)}, pod) group_left () sum {_BY_POD} (rate({_GETS}[1h]))"
-_BY_MEMORY: Final = f"by ({', '.join(CACHE)}, memory)"
+
+def weighted(vector: str, gets: str, cache: Sequence[str] = ()) -> str:
+    """The averages of a vector of pods and `memory`, in which each pod counts by its gets.
+
+    `gets`: per second, of each pod. `cache`: the labels of a cache, which both vectors have besides `pod`.
+    """
+    by, weight = f"sum by ({', '.join((*cache, 'memory'))})", f"on ({', '.join((*cache, 'pod'))}) group_left () {gets}"
+    return f"{by} ({vector} * {weight}) / ({by} ({vector} * 0 + {weight}) > 0)"
+
+
 _PREDICTION: Final = (
     f"max by ({', '.join(CACHE)}, pod, memory)"
     f' (memcached_agent_predicted_hit_ratio{{memory=~"1|1[.]25|1[.]5|2|4",{SELECTOR}}})'
 )
-PREDICTED_EXPR: Final = (
-    f"sum {_BY_MEMORY} ({_PREDICTION} * {_GETS_BY_POD}) / (sum {_BY_MEMORY} ({_PREDICTION} * 0 + {_GETS_BY_POD}) > 0)"
-)
+PREDICTED_EXPR: Final = weighted(_PREDICTION, f"sum {_BY_POD} (rate({_GETS}[1h]))", CACHE)
 """Each server counts by its gets, as it does in the hit ratio of the cache. Only with `monitoring.insight`."""
 RECORDED: Final = {RATIO: RATIO_EXPR, PREDICTED: PREDICTED_EXPR}
 """Expressions of the recording rules, by name. No alert uses the predictions: the size of a cache is a decision."""

@@ -153,8 +153,8 @@ test-rest: venv
 test-unit: venv ## Run the tests that need no cluster.
 	@$(SUITES) unit
 
-test-integration: venv ## Run the tests that need an API server: with the newest, and where it matters with the oldest version.
-	@$(SUITES) integration oldest sweeps
+test-integration: venv ## Run the tests that need an API server; where its version matters, also with the newest and the oldest one.
+	@$(SUITES) integration newest oldest sweeps
 
 test-e2e: venv ## Deploy the operator and run its tests with real pods.
 	@$(SUITES) smoke e2e disruptive
@@ -182,7 +182,7 @@ test-corners: venv
 test-soak: venv
 	@$(FAULTS) $(ARGS) T13/soak
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
-	@$(SUITES) --coverage unit integration sweeps
+	@$(SUITES) --coverage unit integration newest sweeps
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cluster.console.report import aligned
-from support import kube, parts
+from support import kube, parts, surroundings
 from support.audit import Audit
 
 ROOT = Path(__file__).parent.parent
+
+surroundings.settle()
 
 # A background command of a shell ignores SIGINT, and so would the programs that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

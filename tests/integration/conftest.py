@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from corners import programs, server
+from corners import server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
@@ -19,7 +19,7 @@ from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from project.environment import use_kubectl
 from support import parts
-from support.memcacheds import memcached_root
+from support.memcacheds import RELEASES, memcached_root
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -35,9 +35,9 @@ def version(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-@pytest.fixture(scope="module", params=programs.VERSIONS)
+@pytest.fixture(scope="module", params=RELEASES)
 def root(request: pytest.FixtureRequest) -> Path:
-    """The root directory of each tested release of memcached."""
+    """The root directory of each tested release of memcached; `make test` has the newest one only."""
     return memcached_root(request.param)
 
 

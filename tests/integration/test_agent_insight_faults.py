@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from corners import programs
 from corners.server import Server
 from integration.relay import relay
 from integration.reloading import Machine, cache, log_in, machine
@@ -27,7 +26,7 @@ from integration.watching import (
     wait_until,
     watching,
 )
-from support.memcacheds import memcached
+from support.memcacheds import RELEASES, memcached
 from support.ports import free_port
 from unit.agent.processes import PROBES, running
 from unit.agent.samples import types, value
@@ -43,7 +42,7 @@ def live(root: Path) -> Iterator[Server]:
         yield found
 
 
-@pytest.fixture(params=programs.VERSIONS)
+@pytest.fixture(params=RELEASES)
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """A machine with a release of memcached."""
     return machine(request.param, tmp_path)

@@ -23,6 +23,7 @@ from integration.reloading import (
     store,
     wait_until,
 )
+from support.memcacheds import RELEASES
 from support.pki import CA, Pair, rsa_key
 from unit.agent.processes import running
 from unit.agent.samples import samples, value
@@ -31,7 +32,7 @@ FREE_CONNECTIONS = 40
 NEWEST = pytest.mark.parametrize("node", programs.VERSIONS[-1:], indirect=True)
 
 
-@pytest.fixture(params=programs.VERSIONS)
+@pytest.fixture(params=RELEASES)
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """A machine with a release of memcached."""
     return machine(request.param, tmp_path)

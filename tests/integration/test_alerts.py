@@ -11,6 +11,8 @@ from memcached_operator.memcached.alerts.caches import GROUP, rules_of
 from support.alerting import ALERTS, FIRING, SILENT, Case, check
 from support.prometheus import promtool
 
+pytestmark = pytest.mark.sweep
+
 OWN: Final = {"groups": [files.group(GROUP, rules_of("shop", "sessions"))]}
 OPERATOR: Final = files.prometheus_rule()["spec"]
 RULES: Final[Mapping[str, Mapping[str, Any]]] = {

@@ -10,6 +10,8 @@ import pytest
 from cluster.public.programs import OLDEST_FAMILY, directory, ensure_built
 from integration.control_plane import CRD_FILES
 
+pytestmark = pytest.mark.sweep
+
 PROGRAM = "crd-costs"
 MIN_MARGIN = 2
 """Minimum ratio of the budget to the cost of every rule and CRD, as a reserve for rules of later releases."""

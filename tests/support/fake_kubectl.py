@@ -6,6 +6,7 @@ library, so that it starts quickly.
 
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Mapping
@@ -44,7 +45,8 @@ class FakeKubectl:
         self.outputs: dict[str, str] = {}
         self.pruned: list[str] = []
         program = folder / "kubectl"
-        program.write_text(f"#!{sys.executable} -S\nimport runpy\nrunpy.run_path({__file__!r}, run_name='__main__')\n")
+        # Not with the interpreter in the first line, which the kernel splits at spaces.
+        program.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-S", __file__])} "$@"\n')
         program.chmod(0o755)
 
     def environment(self) -> dict[str, str]:

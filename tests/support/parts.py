@@ -6,18 +6,19 @@ from typing import TypeVar
 
 import pytest
 
-from cluster.versions import NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED, minor
+from cluster.versions import KUBERNETES, NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED, minor
 
 T = TypeVar("T")
 PARTS = ("smoke", "disruptive", "modes", "sweep")
 """Markers that name a part of a folder; the tests without one of them are the rest."""
 SERVERS = {
+    "default": (KUBERNETES,),
     "newest": (NEWEST_KUBERNETES,),
     "oldest": (OLDEST_KUBERNETES,),
     "all": SUPPORTED,
     **{minor(version): (version,) for version in SUPPORTED},
 }
-"""The versions of Kubernetes for each value of --server."""
+"""The versions of Kubernetes for each value of --server. The default is that of clusters with nodes: already built."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -27,15 +28,15 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--server",
         choices=SERVERS,
-        default="newest",
-        help="API servers of the integration tests; all but newest: only tests marked `server` (default: newest)",
+        default="default",
+        help="API servers of the integration tests; all but default: only tests marked `server`",
     )
 
 
 def selected(has_mark: Callable[[str], object], part: str | None, server: str) -> bool:
     """Whether a test with these markers runs."""
     own = next((each for each in PARTS if has_mark(each)), "rest")
-    return part in (None, own) and (server == "newest" or bool(has_mark("server")))
+    return part in (None, own) and (server == "default" or bool(has_mark("server")))
 
 
 def arrange(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from bench.__main__ import PUBLISHED
 from crds.__main__ import ROOT, check_option, write
 from faults.__main__ import all_cases
 from insight.__main__ import published as published_curves
-from pages import effects, kubernetes, readme, security
+from pages import effects, kubernetes, security
 from pages.blocks import filled
 
 
@@ -22,7 +22,6 @@ def files(root: Path = ROOT) -> dict[Path, str]:
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
     cases, results = all_cases(), faults.report.decoded(faults.report.PUBLISHED.read_text(encoding="utf-8"))
     blocks = {
-        "README.md": readme.blocks(speed, cases, results),
         "docs/security.md": security.blocks(root),
         "docs/reliability.md": faults.report.blocks(cases, results),
         "docs/performance.md": bench.report.blocks(speed),

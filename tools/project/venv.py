@@ -55,12 +55,13 @@ def parser() -> argparse.ArgumentParser:
 def make(directory: Path) -> None:
     """Install what requirements/dev.txt locks and this project; does nothing if neither has changed since."""
     check_version(sys.version_info[:2], sys.executable)
-    stamp = directory / stamp_name([path.read_bytes() for path in INPUTS])
+    stamp = directory / stamp_name(inputs())
     if stamp.exists():
         return
     ensure_venv()
-    _report(f"Installing requirements/dev.txt into {directory}: about a minute on the first run.")
-    run([sys.executable, "-m", "venv", str(directory)])
+    version = ".".join(map(str, sys.version_info[:3]))
+    _report(f"Installing requirements/dev.txt into {directory} with Python {version}: about a minute on the first run.")
+    run([sys.executable, "-m", "venv", *_cleared(directory), str(directory)])
     python = str(directory / "bin/python")
     install(python, "--require-hashes", "-r", str(LOCK))
     install(python, "--no-build-isolation", "-e", str(ROOT))
@@ -70,6 +71,13 @@ def make(directory: Path) -> None:
     stamp.touch()
 
 
+def _cleared(directory: Path) -> list[str]:
+    """The option that removes what another Python has installed; none if it is the same one."""
+    settings = directory / "pyvenv.cfg"
+    same = settings.exists() and f"version = {sys.version.split()[0]}\n" in settings.read_text()
+    return [] if same else ["--clear"]
+
+
 def install(python: str, *words: str) -> None:
     """Install with the environment's pip, without dependencies: the lock names all of them.
 
@@ -77,6 +85,11 @@ def install(python: str, *words: str) -> None:
     (pytest-cov needs coverage[toml]): github.com/pypa/pip/issues/12345.
     """
     run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", *words])
+
+
+def inputs() -> list[bytes]:
+    """Everything from which the environment is made: this Python, and the files."""
+    return [sys.version.encode(), *(path.read_bytes() for path in INPUTS)]
 
 
 def stamp_name(inputs: list[bytes]) -> str:
@@ -130,7 +143,8 @@ def run(words: list[str]) -> None:
 def environment() -> dict[str, str]:
     """The environment of commands: without our PYTHONPATH, and with a package manager that does not ask."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return {**kept, "DEBIAN_FRONTEND": "noninteractive"}
+    # setuptools warns of every editable installation.
+    return {**kept, "DEBIAN_FRONTEND": "noninteractive", "PYTHONWARNINGS": "ignore"}
 
 
 if __name__ == "__main__":

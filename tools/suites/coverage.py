@@ -88,7 +88,7 @@ SERVER = (
     "webhooks/memcached_webhooks/server.py",
     "operator/memcached_process/*",
 )
-UNIT, BOTH = ("unit",), ("unit", "integration", "sweeps")
+UNIT, BOTH = ("unit",), ("unit", "integration", "newest", "sweeps")
 GROUPS = (
     Group("pure code", 95, UNIT, PURE),
     Group("agent", 90, BOTH, ("agent/*",), AGENT_PURE),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
 from cluster.public.lifecycle import choose_mode, cluster_name, current, down, foreign_kubeconfig
+from cluster.public.programs import Families, Family, build_programs, wanted
 from olm import running
 from project import deployment, images
 from project.environment import ROOT, changed, signals_ignored, use_cluster
@@ -49,6 +50,7 @@ class Setup:
                     deployment.deploy(self.images, self.overlay)
                     yield
             case _:
+                build_programs(programs_of(suite))
                 path = None if suite.folder else f"{ROOT / 'tests'}:{ROOT / 'tools'}"
                 with changed(KUBECONFIG=None, PYTHONPATH=path):
                     yield
@@ -65,6 +67,18 @@ class Setup:
             finally:
                 with signals_ignored():
                     down(name)
+
+
+def programs_of(suite: Suite) -> Families:
+    """The programs that the tests of a suite start on this machine, each family once."""
+    if suite.needs is Needs.NOTHING:
+        return wanted(None)
+    families: dict[str, tuple[Family, tuple[str, ...]]] = {}
+    for version in suite.versions:
+        for family, names in wanted("control-plane", version):
+            _, others = families.get(family.name, (family, ()))
+            families[family.name] = (family, tuple(dict.fromkeys((*others, *names))))
+    return list(families.values())
 
 
 def left_out(suites: Iterable[Suite], named: Iterable[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:

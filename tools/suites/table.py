@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cluster.versions import KUBERNETES, NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED
+
 
 class Needs(StrEnum):
     """The requirement of a suite."""
@@ -18,7 +20,8 @@ class Needs(StrEnum):
 class Suite:
     """Some of the tests: a folder of tests/ and pytest's options; without a folder, the gate of the fault tests.
 
-    `content` completes "Tests of …" for the user. `parallel` suites run WORKERS tests at the same time.
+    `content` completes "Tests of …" for the user. `parallel` suites run WORKERS tests at the same time. `versions`: of
+    the API servers that the tests start.
     """
 
     name: str
@@ -27,6 +30,7 @@ class Suite:
     folder: str = ""
     options: tuple[str, ...] = ()
     parallel: bool = False
+    versions: tuple[str, ...] = (KUBERNETES,)
 
     @property
     def again(self) -> bool:
@@ -40,27 +44,37 @@ _ALL = (
     Suite("unit", "single modules", Needs.NOTHING, "unit", ("-q",), parallel=True),
     Suite(
         "integration",
-        "the API, the policies and the controller with the newest API server",
+        "the API, the policies and the controller with a real API server",
         Needs.SERVERS,
         "integration",
-        ("--server=newest", "--part=rest"),
+        ("--part=rest",),
         parallel=True,
     ),
     Suite("smoke", f"each promise with real pods: {PROMISES}", Needs.OPERATOR, "e2e", ("--part=smoke",), parallel=True),
     Suite(
+        "newest",
+        "what depends on the API server, and every field, with the newest one",
+        Needs.SERVERS,
+        "integration",
+        ("--server=newest",),
+        parallel=True,
+        versions=(NEWEST_KUBERNETES,),
+    ),
+    Suite(
         "oldest",
-        "what depends on the API server, with the oldest one",
+        "the same with the oldest API server",
         Needs.SERVERS,
         "integration",
         ("--server=oldest",),
         parallel=True,
+        versions=(OLDEST_KUBERNETES,),
     ),
     Suite(
         "sweeps",
-        "every field, limit and rule with the newest API server",
+        "limits of memcached, costs of rules, alerts in promtool",
         Needs.SERVERS,
         "integration",
-        ("--server=newest", "--part=sweep"),
+        ("--part=sweep", "-m", "not server"),
         parallel=True,
     ),
     Suite("e2e", "the operator with real pods", Needs.OPERATOR, "e2e", ("--part=rest",), parallel=True),
@@ -75,6 +89,7 @@ _ALL = (
         "integration",
         ("--server=all",),
         parallel=True,
+        versions=SUPPORTED,
     ),
     Suite(
         "release",
@@ -97,7 +112,7 @@ _ALL = (
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
 
 TEST = ("unit", "integration", "smoke")
-REST = ("oldest", "sweeps", "e2e", "disruptive", "faults", "olm")
+REST = ("newest", "oldest", "sweeps", "e2e", "disruptive", "faults", "olm")
 GROUPS: Mapping[str, tuple[str, ...]] = {"test": TEST, "rest": REST, "all": (*TEST, *REST)}
 """Names for several suites: `make test`, what `make test-all` adds, and both."""
 

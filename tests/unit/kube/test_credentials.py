@@ -3,8 +3,8 @@
 import asyncio
 import json
 import os
+import shlex
 import ssl
-import stat
 import sys
 from base64 import b64encode
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.credentials import ConfigError, TokenFile
 from unit.servers import serving
 
-PLUGIN = f"""#!{sys.executable}
+PLUGIN = """
 import json, pathlib, sys
 directory = pathlib.Path(__file__).parent
 calls = directory / "calls"
@@ -46,9 +46,11 @@ class Plugin:
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._directory = directory
-        self._command = directory / "plug-in"
-        self._command.write_text(PLUGIN)
-        self._command.chmod(self._command.stat().st_mode | stat.S_IXUSR)
+        self._command, code = directory / "plug-in", directory / "plug-in.py"
+        code.write_text(PLUGIN)
+        # Not with the interpreter in the first line, which the kernel splits at spaces.
+        self._command.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(code)])} "$@"\n')
+        self._command.chmod(0o755)
         self.kubeconfig = directory / "config"
         self._monkeypatch = monkeypatch
         self.use("https://127.0.0.1:6443")

@@ -16,7 +16,7 @@ REASONS = {
     "publishes images": 6,
     "needs a registry with the images": 2,
     "needs a published release": 2,
-    "runs the tests": 2,
+    "runs the tests": 3,
     "needs another cluster": 2,
     "needs Argo CD or Flux": 3,
     "deletes a kind that other tests use": 1,

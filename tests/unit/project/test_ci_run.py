@@ -1,4 +1,4 @@
-"""The last line of `.ci/run` is the sum of all suites, even if it fails early."""
+"""`.ci/run` types the commands of the README, and its last line is the sum of all suites, even if it fails early."""
 
 import os
 import re
@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[3]
 SUMMARY = "build/tests/summary.txt"
@@ -16,6 +17,7 @@ FLAKY = "flaky: a\nunit  3 passed, 1 flaky  1.0 s\n3 passed, 1 flaky in 1.00s\n"
 ALSO_FAILED = "unit  3 passed  1.0 s\n3 passed, 1 failed in 1.00s\n"
 NONE = r"not run: all suites\n0 passed, 1 failed in \d+\.\d\ds\n"
 TOOLS = ("bash", "env", "date", "dirname", "rm", "cat", "tail", "grep", "make", "python3")
+TYPED = ["make demo", "make check", "make test"]
 
 
 @pytest.fixture
@@ -28,9 +30,9 @@ def script(tmp_path: Path) -> Path:
 
 
 def run(script: Path, make: str) -> subprocess.CompletedProcess[str]:
-    """The result of the script with another `make`, which records its targets."""
+    """The result of the script with another `make`, which records its arguments."""
     fake = script.parent / "make"
-    fake.write_text(f'#!/bin/sh\necho "$2" >>"{script.parent}/targets"\ncase $2 in\n{make}\nesac\n')
+    fake.write_text(f'#!/bin/sh\necho "make $*" >>"{script.parent}/commands"\ncase $1 in\n{make}\nesac\n')
     fake.chmod(0o755)
     env = {**os.environ, "PATH": f"{script.parent}:{os.environ['PATH']}"}
     return subprocess.run([str(script)], env=env, capture_output=True, text=True, check=False)
@@ -51,7 +53,7 @@ def written(summary: str, code: int, target: str = "test-rest") -> str:
         (f"test) exit 1;; {written(RED, 0)}", 1, re.escape(RED)),
         (written(GREEN, 0) + "cluster-down) exit 1;;", 0, re.escape(GREEN)),
         ("test-rest) exit 0;;", 1, NONE),
-        ("venv) exit 2;;", 2, NONE),
+        ("*) exit 2;;", 2, NONE),
         (f"check) exit 2;; {written(GREEN, 0)}", 2, re.escape(ALSO_FAILED)),
         (written(GREEN, 130), 130, re.escape(ALSO_FAILED)),
         ("check) kill -TERM $PPID;;", 143, NONE),
@@ -64,15 +66,31 @@ def test_last_line_is_the_sum(make: str, code: int, end: str, script: Path) -> N
 
 
 def test_failed_command_does_not_stop_the_next_one(script: Path) -> None:
-    assert run(script, "check|test) exit 2;;").returncode == 2
-    targets = (script.parent / "targets").read_text().split()
-    assert targets == ["venv", "check", "test", "test-rest", "cluster-down"]
+    assert run(script, "demo|check|test) exit 2;;").returncode == 2
+    assert (script.parent / "commands").read_text().splitlines() == [*TYPED, "make test-rest", "make cluster-down"]
 
 
-@pytest.mark.parametrize("name", ["ARGS", "KUBECONFIG", "PYTEST_ADDOPTS", "MAKEFLAGS", "CLUSTER", "OVERLAY"])
-def test_environment_cannot_leave_tests_out(name: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def commands_of(text: str) -> list[str]:
+    """The lines of a text that start with `make`, without comments."""
+    return [line.split("  #")[0].strip() for line in text.splitlines() if line.startswith("make ")]
+
+
+def test_it_types_the_commands_of_the_readme() -> None:
+    section = (ROOT / "README.md").read_text().split("## Try it\n")[1].split("\n## ")[0]
+    assert commands_of(section) == TYPED
+    typed = re.findall(r'^run "\$\{login\[@\]\}" "(.+)"$', (ROOT / ".ci/run").read_text(), re.MULTILINE)
+    assert typed == TYPED
+
+
+def test_workflow_types_them_as_an_ordinary_user() -> None:
+    steps = yaml.safe_load((ROOT / ".github/workflows/ci.yaml").read_text())["jobs"]["check"]["steps"]
+    assert [step["run"] for step in steps if step.get("run", "").startswith("make ")] == TYPED
+
+
+@pytest.mark.parametrize("name", ["ARGS", "KUBECONFIG", "PYTEST_ADDOPTS", "MAKEFLAGS", "CLUSTER", "OVERLAY", "CI"])
+def test_environment_is_that_of_a_login_shell(name: str, script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, "-n")
-    assert run(script, f'*) [ -z "${{{name}:-}}" ] || exit 3;; esac; case $2 in {written(GREEN, 0)}').returncode == 0
+    assert run(script, f'*) [ -z "${{{name}:-}}" ] || exit 3;; esac; case $1 in {written(GREEN, 0)}').returncode == 0
 
 
 def test_missing_prerequisite_is_named_before_the_sum(script: Path, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Shared parts of our command lines: a function for each command, one sentence for each error."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from cluster.errors import ClusterError
 
 INTERRUPTED = 130
+PUBLIC = 0o022
+"""The umask: users of containers read the files of images and of volumes. What is secret has a mode of its own."""
 Run = Callable[[argparse.Namespace], int | None]
 
 
@@ -37,6 +40,7 @@ def perform(parser: argparse.ArgumentParser, arguments: Sequence[str] | None, in
 
 def complete(work: Callable[[], int | None], interrupted: str) -> int:
     """Do the work of a command; returns its exit code as `perform` does."""
+    os.umask(PUBLIC)
     try:
         return work() or 0
     except ClusterError as error:

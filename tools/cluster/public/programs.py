@@ -15,7 +15,7 @@ from cluster.binaries.families import (
     wanted,
 )
 from cluster.binaries.packages import KEYRING, SYSTEM_PATH, find, install
-from cluster.binaries.programs import build_programs, ensure_built
+from cluster.binaries.programs import Families, build_programs, ensure_built
 from cluster.binaries.toolchain import GO_ENV, ensure_go
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "PROMETHEUS_OPERATOR_FAMILY",
     "RELEASE_FAMILY",
     "SYSTEM_PATH",
+    "Families",
     "Family",
     "build_programs",
     "directory",

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeGuard, cast
 
@@ -81,13 +82,19 @@ def unknown(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
     return [*(name for name, _, known in items if known is None), *found]
 
 
+@cache
+def schemas_of(group: str) -> dict[str, Any]:
+    """The schema of each version of the kind of a group."""
+    (kind,) = (each for each in KINDS if each.group == group)
+    crd = yaml.safe_load((ROOT / f"config/crd/bases/{group}_{kind.plural}.yaml").read_text())
+    return {each["name"]: each["schema"]["openAPIV3Schema"] for each in crd["spec"]["versions"]}
+
+
 def test_examples_have_known_fields() -> None:
     for page in PAGES:
         for example in examples(page):
             group, _, version = str(example["apiVersion"]).partition("/")
-            (kind,) = (each for each in KINDS if each.group == group)
-            crd = yaml.safe_load((ROOT / f"config/crd/bases/{group}_{kind.plural}.yaml").read_text())
-            schemas = {each["name"]: each["schema"]["openAPIV3Schema"] for each in crd["spec"]["versions"]}
+            schemas = schemas_of(group)
             assert (page.name, unknown(example["spec"], schemas[version]["properties"]["spec"])) == (page.name, [])
 
 

@@ -62,7 +62,10 @@ MEANINGS: Final = {
         MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "See the message and the Degraded condition."),
     },
     PROGRESSING: {
-        ROLLING_OUT: Meaning("Pods are being created or replaced.", "Wait."),
+        ROLLING_OUT: Meaning(
+            "Pods are being created or replaced. The message names what a pod has waited for longer than a minute.",
+            "If Degraded is True, or if the message names a cause, correct it. Otherwise, wait.",
+        ),
         WAITING_FOR_DELETION: Meaning(
             "A child of a deleted object with the same name is still being deleted.",
             "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion.",
@@ -103,14 +106,16 @@ MEANINGS: Final = {
             "reason clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt.",
         ),
         IMAGE_UNAVAILABLE: Meaning(
-            "The image cannot be pulled, for example because of a typo or a private registry.",
-            "Correct `spec.image` or `spec.imagePullSecrets` (AppService: the pull secrets of the ServiceAccount "
-            "`default`).",
+            "The image of a container cannot be pulled, for example because of a typo or a private registry.",
+            "Correct the field that the message names, such as `spec.image` or `spec.agent.image`. If the container is "
+            "not part of the object, correct what adds it to the pods. An AppService has the pull secrets of the "
+            "ServiceAccount `default`.",
         ),
         PODS_CRASHING: Meaning(
             "A container crashes repeatedly or cannot start. The reason clears when the pod has been ready for 30 s.",
-            "Check the exit code and the reason in the message, and run `kubectl logs --previous`. If the reason is "
-            "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options or certificate.",
+            "Check the exit code and the reason in the message, and run the command that it contains. If the reason is "
+            "OOMKilled, raise the memory limit of this container. Exit code 64 means that memcached rejected its "
+            "options or certificate. If the container is not part of the object, correct what adds it to the pods.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",

@@ -48,11 +48,15 @@ async def set_waiting(client: ApiClient, pod: Object, since: float = 60) -> None
     await _set_status(client, pod, "Pending", conditions, state)
 
 
-async def set_running(client: ApiClient, pod: Object, since: float = 0) -> None:
-    """A kubelet has mounted the volumes and started the containers `since` seconds ago."""
+async def set_running(client: ApiClient, pod: Object, since: float = 0, **conditions: str) -> None:
+    """A kubelet has mounted the volumes and started the containers `since` seconds ago.
+
+    `conditions`: the status of those that are not True.
+    """
     names = ("PodScheduled", "PodReadyToStartContainers", "Ready", "ContainersReady")
     state = {"running": {"startedAt": ago(since)}}
-    await _set_status(client, pod, "Running", [_condition(name, since) for name in names], state)
+    listed = [_condition(name, since, conditions.get(name, "True")) for name in names]
+    await _set_status(client, pod, "Running", listed, state)
 
 
 def _condition(name: str, since: float, status: str = "True") -> Object:

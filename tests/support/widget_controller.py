@@ -19,7 +19,7 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.workloads import children
-from memcached_operator.workloads.pods import PodRules
+from memcached_operator.workloads.rules import OwnContainer, PodRules
 from memcached_operator.workloads.statefulset import STATEFULSET, statefulset_rollout
 from memcached_operator.workloads.workload import workload_state
 from support.widget import WIDGET, WidgetSpec
@@ -31,6 +31,8 @@ OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, MONITORS)
 """The resources of its children."""
 PODS_SUFFIX = "-pods"
 """Of the name of the Service of the pods."""
+RULES = PodRules("Widget", {"app": OwnContainer("spec.image", "use another image", "use another image")})
+"""The only container, and the field that governs it."""
 
 
 def widget() -> Controller:
@@ -64,7 +66,9 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     """The `WidgetStatus`."""
     meta = snapshot.cr["metadata"]
     found = statefulset_rollout(snapshot, now)
-    state = workload_state(found, snapshot, outcome, now, rules=PodRules("no field"), resume="no remedy")
+    state = workload_state(
+        found, snapshot, outcome, now, rules=RULES.within(snapshot.child(STATEFULSETS)), resume="no remedy"
+    )
     content = {
         "observedGeneration": meta["generation"],
         "replicas": state.rollout.replicas,

@@ -91,6 +91,11 @@ def pod(name: str = "cache-1", *, phase: str = "Running", version: int = 1, **st
     }
 
 
+def deleted(obj: Object) -> Object:
+    """This pod while it is being deleted."""
+    return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": "2030-01-01T12:00:00Z"}}
+
+
 def waiting(reason: str, message: str = "", ended: Object | None = None) -> Object:
     """The status of a waiting container. `ended`: its last termination."""
     return container({"waiting": {"reason": reason, "message": message}}, ended=ended)

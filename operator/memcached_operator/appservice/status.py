@@ -3,19 +3,17 @@
 from datetime import datetime
 from typing import Any
 
+from memcached_operator.appservice.containers import CONTAINER
 from memcached_operator.appservice.desired.deployment import APP_NAME
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_list, nested_map
 from memcached_operator.workloads.deployment import deployment_rollout
-from memcached_operator.workloads.pods import PodRules
+from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import workload_state
 
 COUNTS = ("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
-
-POD_RULES = PodRules("imagePullSecrets of the ServiceAccount default")
-"""The rules for the failures of its pods."""
 
 RESUME = "run kubectl rollout resume for the Deployment"
 """The remedy for a pause. An AppService has no field for it, so a user has paused the Deployment."""
@@ -25,7 +23,8 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
     meta = snapshot.cr["metadata"]
     live = snapshot.child(DEPLOYMENTS)
-    workload = workload_state(deployment_rollout(live), snapshot, outcome, now, rules=POD_RULES, resume=RESUME)
+    rules = PodRules("AppService", {meta["name"]: CONTAINER}).within(live)
+    workload = workload_state(deployment_rollout(live), snapshot, outcome, now, rules=rules, resume=RESUME)
     counted = nested_map(live or {}, "status")
     return DesiredStatus(
         {

@@ -13,10 +13,20 @@ _MANAGER_FIELDS: Final = ("manager", "operation", "subresource", "time")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _LABELS: Final = (labels.NAME, labels.INSTANCE, labels.MANAGED_BY, labels.COMPONENT)
 _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
-_POD_METADATA: Final = (*_IDENTITY, "generation", "creationTimestamp", "labels")
+_POD_METADATA: Final = (*_IDENTITY, "generation", "creationTimestamp", "finalizers", "labels")
 _CONTAINER: Final = ("name", "image", "ports", "resources")
 _VOLUME: Final = ("name", "secret", "projected")
-_POD_STATUS: Final = ("phase", "observedGeneration", "conditions", "containerStatuses", "initContainerStatuses")
+_INIT_CONTAINER: Final = ("name", "image", "restartPolicy")
+_POD_SPEC: Final = ("nodeName", "readinessGates", "schedulingGates")
+_POD_STATUS: Final = (
+    "phase",
+    "reason",
+    "message",
+    "observedGeneration",
+    "conditions",
+    "containerStatuses",
+    "initContainerStatuses",
+)
 
 
 class Kept(NamedTuple):
@@ -62,13 +72,15 @@ def pod(obj: Object) -> Object:
         "managedFields": _managed_fields(own),
     }
     containers = [_only(container, _CONTAINER) for container in nested_list(spec, "containers")]
+    init = [_only(container, _INIT_CONTAINER) for container in nested_list(spec, "initContainers")]
+    init_containers = {"initContainers": init} if init else {}
     volumes = [
         _only(volume, _VOLUME) for volume in nested_list(spec, "volumes") if volume.keys() & {"secret", "projected"}
     ]
     return {
         **_only(obj, ("apiVersion", "kind")),
         "metadata": meta,
-        "spec": {"containers": containers, "volumes": volumes},
+        "spec": {"containers": containers, **init_containers, "volumes": volumes, **_only(spec, _POD_SPEC)},
         "status": _only(nested_map(obj, "status"), _POD_STATUS),
     }
 

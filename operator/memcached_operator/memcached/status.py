@@ -1,6 +1,5 @@
 """The status of a Memcached, from its workload and its pods."""
 
-import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -14,17 +13,15 @@ from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
+from memcached_operator.memcached.containers import CONTAINERS, LOSS, REPLACES
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.workloads.deployment import deployment_rollout
-from memcached_operator.workloads.pods import PodRules
+from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
-
-MISSING_SHELL = re.compile(r'exec: "sh": executable file not found')
-"""The container runtime's error for an image without the program `sh`."""
 
 RESUME = "set spec.rollout.paused to false"
 """The remedy for a pause."""
@@ -56,21 +53,11 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
 
 def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> WorkloadState:
     has_slots = nested_map(snapshot.cr, "spec").get("identity") == STABLE
-    workload_rollout = (
-        rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(snapshot.child(DEPLOYMENTS))
-    )
-    return workload_state(workload_rollout, snapshot, outcome, now, rules=POD_RULES, resume=RESUME)
-
-
-def _start_remedy(cause: str) -> str:
-    """The remedy for the error with which a container cannot be started."""
-    match = MISSING_SHELL.search(cause)
-    remedy = "spec.cache.warmRestart needs an image with the program sh: use another image, or set it to false"
-    return remedy if match else ""
-
-
-POD_RULES = PodRules("spec.imagePullSecrets", _start_remedy, is_planned_end)
-"""The rules for the failures of its pods."""
+    live = snapshot.child(STATEFULSETS if has_slots else DEPLOYMENTS)
+    workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
+    resizing = "" if has_slots else REPLACES
+    rules = PodRules("Memcached", CONTAINERS, LOSS, resizing, is_planned_end).within(live)
+    return workload_state(workload_rollout, snapshot, outcome, now, rules=rules, resume=RESUME)
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:

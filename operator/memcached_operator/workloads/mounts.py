@@ -11,7 +11,9 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import Failure, condition_of, is_active
+from memcached_operator.workloads.failures import Failure
+from memcached_operator.workloads.pods import condition_of, is_active
+from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time, time_of
 
 FIELDS = "involvedObject.uid={},reason=FailedMount,source=kubelet"
@@ -66,6 +68,9 @@ NOT_FOUND = re.compile(r'secrets? "([-.a-z0-9]{1,253})" not found')
 NO_KEY = re.compile(r"references non-existent secret key: ([-._a-zA-Z0-9]{1,253})")
 """A missing key of a Secret (kubernetes pkg/volume/secret). The text does not name the Secret."""
 
+_ANY = PodRules("")
+"""The rules if only the times of failures matter."""
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -98,7 +103,7 @@ def demand(pods: Iterable[Object], events: Sequence[Object], now: datetime, *, r
     if not mounted:
         return None
     # An expiring problem is read again before it is cleared.
-    expiring = [failure.clears_in or 0.0 for failure in failures(mounting, events, now)]
+    expiring = [failure.clears_in or 0.0 for failure in failures(mounting, events, now, _ANY)]
     if expiring:
         return Demand((mounted[0],), max(0.0, min(expiring) - READ_PERIOD), READ_PERIOD)
     return Demand((mounted[0],), 0.0, READ_PERIOD if reported else RUNNING_PERIOD)
@@ -118,7 +123,7 @@ def relevant(events: Iterable[Object]) -> Iterator[Object]:
             }
 
 
-def failures(pods: Iterable[Object], events: Sequence[Object], now: datetime) -> list[Failure]:
+def failures(pods: Iterable[Object], events: Sequence[Object], now: datetime, rules: PodRules) -> list[Failure]:
     """One failure per volume without its Secret, in the order of the pods' names."""
     by_uid: dict[str, list[Object]] = {}
     for event in events:
@@ -128,11 +133,11 @@ def failures(pods: Iterable[Object], events: Sequence[Object], now: datetime) ->
     pod_failures: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod) and _uid(pod) in by_uid:
-            pod_failures += _pod_failures(pod, by_uid[_uid(pod)], now)
+            pod_failures += _pod_failures(pod, by_uid[_uid(pod)], now, rules)
     return pod_failures
 
 
-def _pod_failures(pod: Object, events: Iterable[Object], now: datetime) -> Iterator[Failure]:
+def _pod_failures(pod: Object, events: Iterable[Object], now: datetime, rules: PodRules) -> Iterator[Failure]:
     waits = _waits_since(pod, now) is not None
     since = None if waits else _mounted_since(pod)
     if not waits and since is None:
@@ -145,7 +150,8 @@ def _pod_failures(pod: Object, events: Iterable[Object], now: datetime) -> Itera
             continue
         clears_in = RECENT - max(0.0, (now - occurrence.seen).total_seconds())
         if clears_in > 0 and (text := _explanation(occurrence.message, secrets, mounted=not waits)):
-            message = f"Pod {pod['metadata']['name']}: volume {volume} {text}"
+            foreign = "" if rules.has_volume(volume) else f", which is not part of this {rules.kind},"
+            message = f"Pod {pod['metadata']['name']}: volume {volume}{foreign} {text}"
             yield Failure(c.SECRET_UNAVAILABLE, message, clears_in)
 
 

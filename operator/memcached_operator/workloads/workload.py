@@ -7,10 +7,14 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
+from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads import mounts
-from memcached_operator.workloads.pods import PodRules, failures, running_pod_names, unschedulable
+from memcached_operator.workloads.failures import failures
+from memcached_operator.workloads.obstacles import obstacles
+from memcached_operator.workloads.pods import running_pod_names
 from memcached_operator.workloads.rollout import Rollout
+from memcached_operator.workloads.rules import PodRules
 
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
@@ -48,24 +52,26 @@ def workload_state(
 
     `resume`: the remedy for a pause.
     """
-    failed = failures(snapshot.pods, now, rules)
-    failed += mounts.failures(snapshot.pods, snapshot.events, now)
+    failed = failures(snapshot.pods, now, rules, _reported(snapshot.cr))
+    failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
+    met = obstacles(snapshot.pods, now, rules)
+    hint = _some([obstacle.message for obstacle in met if not obstacle.after])
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
-    degraded = _by_severity([*problems, *pod_problems, *_rollout_problems(rollout)])
+    degraded = _by_severity([*problems, *pod_problems, *_rollout_problems(rollout, hint)])
     nodes = running_pod_names(snapshot.pods)
     # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
     complete = rollout.complete and len(nodes) == rollout.size
     stalled = any(problem.blocks for problem in problems) or rollout.deadline_exceeded
     observed = (
-        _available(rollout, unschedulable(snapshot.pods)),
-        _progressing(rollout, transient, resume, stalled=stalled, complete=complete),
-        _degraded(degraded, outcome.notices),
+        _available(rollout, hint),
+        _progressing(rollout, transient, hint, resume, stalled=stalled, complete=complete),
+        _degraded(degraded, outcome.notices, "" if complete else hint),
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
-    delays = (rollout.requeue_after, *(failure.clears_in for failure in failed))
+    delays = (rollout.requeue_after, *(failure.clears_in for failure in failed), *(each.after or None for each in met))
     return WorkloadState(
         rollout=rollout,
         nodes=nodes,
@@ -74,12 +80,18 @@ def workload_state(
     )
 
 
-def _rollout_problems(rollout: Rollout) -> Iterable[Problem]:
+def _reported(cr: Object) -> str:
+    """The message of Degraded in the last status."""
+    conditions = nested_list(cr, "status", "conditions")
+    return next((each.get("message", "") for each in conditions if each["type"] == c.DEGRADED), "")
+
+
+def _rollout_problems(rollout: Rollout, hint: str) -> Iterable[Problem]:
     if rollout.replica_failure:
         yield Problem(c.APPLY_FAILED, f"Pods cannot be created: {rollout.replica_failure}")
     if rollout.deadline_exceeded:
         message = f"The rollout exceeded its progress deadline: {rollout.updated} of {rollout.size} pods are updated"
-        yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; see kubectl describe pods")
+        yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {hint or 'see kubectl describe pods'}")
 
 
 def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
@@ -94,7 +106,7 @@ def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
 
 
 def _progressing(
-    rollout: Rollout, transient: list[Problem], resume: str, *, stalled: bool, complete: bool
+    rollout: Rollout, transient: list[Problem], hint: str, resume: str, *, stalled: bool, complete: bool
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
@@ -109,12 +121,13 @@ def _progressing(
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
     message = f"{rollout.updated} of {rollout.size} pods are updated"
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join([message, *rollout.doing]))
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join(filter(None, [message, *rollout.doing, hint])))
 
 
-def _degraded(problems: list[Problem], notices: Iterable[str]) -> dict[str, Any]:
-    """Degraded, from all problems, the most severe first."""
-    message = ". ".join([_join(problems) if problems else "All components are healthy", *notices])
+def _degraded(problems: list[Problem], notices: Iterable[str], hint: str) -> dict[str, Any]:
+    """Degraded, from all problems, the most severe first. `hint`: what pods wait for."""
+    healthy = f"No component has failed, but {hint}" if hint else "All components are healthy"
+    message = ". ".join([_join(problems) if problems else healthy, *notices])
     status, reason = (c.TRUE, problems[0].reason) if problems else (c.FALSE, c.AS_EXPECTED)
     return _condition(c.DEGRADED, status, reason, message)
 
@@ -130,11 +143,13 @@ def _by_severity(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _join(problems: list[Problem]) -> str:
-    more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
-    if len(problems) == 1:
-        return problems[0].message
-    shown = (truncate(problem.message, MAX_PROBLEM_LENGTH) for problem in problems[:MAX_PROBLEMS])
-    return "; ".join([*shown, *more])
+    return problems[0].message if len(problems) == 1 else _some([problem.message for problem in problems])
+
+
+def _some(messages: list[str]) -> str:
+    """The first messages, and the number of others; empty without one."""
+    more = [f"and {len(messages) - MAX_PROBLEMS} more"] if len(messages) > MAX_PROBLEMS else []
+    return "; ".join([*(truncate(message, MAX_PROBLEM_LENGTH) for message in messages[:MAX_PROBLEMS]), *more])
 
 
 def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from kubectl_memcached.model.objects import Object, integer, mapping, objects, t
 
 REMEDIES: Final = {
     ("Available", "MinimumReplicasUnavailable"): "See the message and the Degraded condition.",
-    ("Progressing", "RollingOut"): "Wait.",
+    ("Progressing", "RollingOut"): "If Degraded is True, or if the message names a cause, correct it. Otherwise, wait.",
     ("Progressing", "WaitingForDeletion"): (
         "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion."
     ),
@@ -24,10 +24,14 @@ REMEDIES: Final = {
         "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The reason "
         "clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt."
     ),
-    ("Degraded", "ImageUnavailable"): "Correct `spec.image` or `spec.imagePullSecrets`.",
+    ("Degraded", "ImageUnavailable"): (
+        "Correct the field that the message names, such as `spec.image` or `spec.agent.image`. If the container is not "
+        "part of the object, correct what adds it to the pods."
+    ),
     ("Degraded", "PodsCrashing"): (
-        "Check the exit code and the reason in the message, and run `kubectl logs --previous`. If the reason is "
-        "OOMKilled, raise the memory limit. Exit code 64 means that memcached rejected its options or certificate."
+        "Check the exit code and the reason in the message, and run the command that it contains. If the reason is "
+        "OOMKilled, raise the memory limit of this container. Exit code 64 means that memcached rejected its options "
+        "or certificate. If the container is not part of the object, correct what adds it to the pods."
     ),
     ("Degraded", "ProgressDeadlineExceeded"): (
         "Run `kubectl describe pods`. The most common cause is that no node has enough free resources."

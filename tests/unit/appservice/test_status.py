@@ -70,8 +70,8 @@ def test_status_matches_the_api_type() -> None:
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
-    stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
+    stuck = pod(containerStatuses=[{**waiting("ErrImagePull", "unauthorized"), "name": "cache"}])
     snapshot = Snapshot(CR, {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
     degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
-    assert degraded["message"].endswith("in imagePullSecrets of the ServiceAccount default")
+    assert degraded["message"].endswith("in imagePullSecrets of the ServiceAccount default, and delete the pod")

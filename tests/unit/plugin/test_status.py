@@ -73,7 +73,7 @@ def test_problem_has_its_message_once_and_its_remedy(world: World, run: Run) -> 
     result = run("status", "sessions")
     assert result.code == 1
     assert result.output.count("message of ImageUnavailable") == 1
-    assert "Remedy: Correct `spec.image` or `spec.imagePullSecrets`." in result.output
+    assert "Remedy: Correct the field that the message names, such as `spec.image`" in result.output
     assert "Remedy: Run `kubectl memcached resume NAME`." in result.output
 
 

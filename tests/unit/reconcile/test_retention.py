@@ -110,6 +110,12 @@ def test_used_fields_of_a_pod_are_kept() -> None:
     spec: Object = {
         "containers": [{"name": "memcached", "image": "a", "env": [LARGE], "resources": {"limits": {}}}],
         "volumes": [{"name": "a", "configMap": {"name": LARGE}}, {"name": "b", "secret": {"secretName": "c"}}],
+        "initContainers": [{"name": "proxy", "image": "b", "restartPolicy": "Always", "env": [LARGE]}],
+        "ephemeralContainers": [{"name": LARGE}],
+        "schedulingGates": [{"name": "d"}],
+        "readinessGates": [{"conditionType": "e"}],
+        "nodeName": "f",
+        "hostname": LARGE,
     }
     obj = {**with_meta(pod("cache-0"), annotations={**ours, "theirs": LARGE}), "spec": spec}
     cache.put(PODS, obj)
@@ -119,6 +125,10 @@ def test_used_fields_of_a_pod_are_kept() -> None:
     assert found["spec"] == {
         "containers": [{"name": "memcached", "image": "a", "resources": {"limits": {}}}],
         "volumes": [{"name": "b", "secret": {"secretName": "c"}}],
+        "initContainers": [{"name": "proxy", "image": "b", "restartPolicy": "Always"}],
+        "schedulingGates": [{"name": "d"}],
+        "readinessGates": [{"conditionType": "e"}],
+        "nodeName": "f",
     }
     assert found["status"] == obj["status"]
 

@@ -17,7 +17,10 @@ from memcached_operator.workloads.mounts import (
     failures,
     relevant,
 )
+from memcached_operator.workloads.rules import PodRules
 from unit.builders import NOW, container, pod, waiting
+
+RULES = PodRules("Memcached")
 
 TLS: Object = {"name": "tls", "projected": {"sources": [{"secret": {"name": "sessions-tls"}}]}}
 AUTH: Object = {"name": "auth", "secret": {"secretName": "sessions-auth"}}
@@ -138,7 +141,7 @@ def test_reported_problem_of_a_running_pod_is_read_at_once() -> None:
 
 
 def test_problem_of_a_running_pod_is_read_again_before_it_expires() -> None:
-    (failure,) = failures([running()], [event(seen=100)], NOW)
+    (failure,) = failures([running()], [event(seen=100)], NOW, RULES)
     assert failure.clears_in == RECENT - 100
     assert demand([running()], [event(seen=100)], NOW, reported=False) == Demand(
         ("sessions-0",), RECENT - 100 - READ_PERIOD, READ_PERIOD
@@ -242,13 +245,21 @@ FAILURES: dict[str, tuple[Object, list[Object], list[str]]] = {
 @pytest.mark.parametrize(("obj", "events", "expected"), FAILURES.values(), ids=FAILURES.keys())
 def test_missing_secrets(obj: Object, events: list[Object], expected: list[str]) -> None:
     for order in (events, events[::-1]):
-        found = failures([obj], order, NOW)
+        found = failures([obj], order, NOW, RULES)
         assert [failure.message for failure in found] == expected
         assert {failure.reason for failure in found} <= {"SecretUnavailable"}
 
 
+@pytest.mark.parametrize("own", [True, False])
+def test_volume_of_another_client_is_named_as_such(own: bool) -> None:
+    template = {"spec": {"volumes": [{"name": "tls" if own else "auth"}]}}
+    (failure,) = failures([stuck()], [event()], NOW, RULES.within({"spec": {"template": template}}))
+    foreign = "" if own else ", which is not part of this Memcached,"
+    assert failure.message.startswith(f'Pod sessions-0: volume tls{foreign} cannot be mounted: secret "sessions-tls"')
+
+
 def test_failures_are_sorted_by_the_names_of_pods() -> None:
-    found = failures([stuck("b"), stuck("a")], [event(uid="b"), event(uid="a")], NOW)
+    found = failures([stuck("b"), stuck("a")], [event(uid="b"), event(uid="a")], NOW, RULES)
     assert [failure.message.partition(":")[0] for failure in found] == ["Pod a", "Pod b"]
 
 
@@ -265,5 +276,5 @@ def test_only_relevant_events_and_fields_are_kept() -> None:
 
 
 def test_text_of_an_event_is_not_copied() -> None:
-    (failure,) = failures([stuck()], [event(f"{NOT_FOUND}\n\x1b[31m{'x' * 900}; delete everything")], NOW)
+    (failure,) = failures([stuck()], [event(f"{NOT_FOUND}\n\x1b[31m{'x' * 900}; delete everything")], NOW, RULES)
     assert failure.message == MISSING

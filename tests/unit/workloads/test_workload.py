@@ -7,7 +7,7 @@ from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import deployment_rollout
-from memcached_operator.workloads.pods import PodRules
+from memcached_operator.workloads.rules import OwnContainer, PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
 from unit.builders import (
     DEPLOYMENTS,
@@ -22,6 +22,7 @@ from unit.builders import (
 )
 
 RESUME = "set spec.rollout.paused to false"
+RULES = PodRules("Memcached", {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")})
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 HEALTHY = ("False", "AsExpected", "All components are healthy")
 STALLED = "The rollout is stalled; see the Degraded condition"
@@ -49,7 +50,7 @@ def snapshot(
 def state_of(observed: Observed) -> WorkloadState:
     """The state of the Deployment."""
     live = observed[0].child(DEPLOYMENTS)
-    return workload_state(deployment_rollout(live), *observed, NOW, rules=PodRules("a.secrets"), resume=RESUME)
+    return workload_state(deployment_rollout(live), *observed, NOW, rules=RULES, resume=RESUME)
 
 
 def conditions_of(observed: Observed) -> dict[str, tuple[str, str, str]]:
@@ -116,6 +117,19 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         ("False", "RolloutComplete", "3 of 3 pods are updated and ready"),
     ),
     "no Deployment": (snapshot(None), ("True", "RollingOut", "The Deployment is being created")),
+    "a pod has an obstacle": (
+        snapshot(deployment(updatedReplicas=1), pod("a", phase="Pending", conditions=[UNSCHEDULABLE])),
+        ("True", "RollingOut", "1 of 3 pods are updated; pod a cannot be scheduled: no memory"),
+    ),
+    "many pods have an obstacle": (
+        snapshot(deployment(), *(pod(name, phase="Pending", conditions=[UNSCHEDULABLE]) for name in "abcde")),
+        (
+            "True",
+            "RollingOut",
+            "0 of 3 pods are updated; pod a cannot be scheduled: no memory; pod b cannot be scheduled: no memory; "
+            "pod c cannot be scheduled: no memory; and 2 more",
+        ),
+    ),
     "pods are replaced": (
         snapshot(deployment(updatedReplicas=1)),
         ("True", "RollingOut", "1 of 3 pods are updated"),
@@ -161,6 +175,21 @@ def test_progressing(observed: Observed, expected: tuple[str, str, str]) -> None
 DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "healthy": (snapshot(rolled_out()), HEALTHY),
     "no Deployment yet": (snapshot(None), HEALTHY),
+    "a pod has an obstacle": (
+        snapshot(deployment(), pod("a", phase="Pending", conditions=[UNSCHEDULABLE]), notices=("One",)),
+        ("False", "AsExpected", "No component has failed, but pod a cannot be scheduled: no memory. One"),
+    ),
+    "progress deadline exceeded, because of an obstacle": (
+        snapshot(
+            deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=1),
+            pod("a", phase="Pending", conditions=[UNSCHEDULABLE]),
+        ),
+        (
+            "True",
+            "ProgressDeadlineExceeded",
+            "The rollout exceeded its progress deadline: 1 of 3 pods are updated; pod a cannot be scheduled: no memory",
+        ),
+    ),
     "healthy, with notices": (
         snapshot(rolled_out(), notices=("One", "Two")),
         ("False", "AsExpected", "All components are healthy. One. Two"),
@@ -235,7 +264,11 @@ def test_stalled(observed: Observed, expected: tuple[str, str, str] | None) -> N
 
 OF_PODS = {
     "crash": (crashed(), "PodsCrashing", "exit code 64"),
-    "no image": (IMAGE_UNAVAILABLE, "ImageUnavailable", "example.com/memcached:1 cannot be pulled: not found"),
+    "no image": (
+        IMAGE_UNAVAILABLE,
+        "ImageUnavailable",
+        "example.com/memcached:1 of container memcached cannot be pulled: not found",
+    ),
 }
 
 
@@ -274,7 +307,22 @@ def test_conditions_are_in_order_and_have_the_generation_of_the_object() -> None
     ]
 
 
+def test_error_of_an_image_is_kept_from_the_last_status() -> None:
+    """Before release 1.32, a kubelet does not repeat the error during its back-off."""
+    before = conditions_of(snapshot(deployment(), IMAGE_UNAVAILABLE))["Degraded"][2]
+    cr = {**memcached(), "status": {"conditions": [{"type": "Degraded", "message": before}]}}
+    backing_off = waiting("ImagePullBackOff", 'Back-off pulling image "example.com/memcached:1"')
+    after = conditions_of(snapshot(deployment(), pod(containerStatuses=[backing_off]), cr=cr))["Degraded"][2]
+    assert "cannot be pulled: not found; correct" in before
+    assert after == before
+
+
+STARTING = pod(
+    phase="Pending",
+    conditions=[{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2030-01-01T11:59:40Z"}],
+)
 REQUEUE_AFTER: dict[str, tuple[list[Any], float | None]] = {
+    "a start that takes 20 s": ([STARTING], 40.0),
     "no change with time": ([crashed()], None),
     "a crash expires": ([running_again("2030-01-01T11:59:50Z")], 20.0),
     "the first of two crashes": ([running_again("2030-01-01T11:59:50Z"), running_again("2030-01-01T11:59:40Z")], 10.0),

@@ -20,16 +20,17 @@ from memcached_operator.memcached.updates.record import (
 )
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import truncate
-from memcached_operator.workloads.pods import (
+from memcached_operator.workloads.failures import (
     IMAGE_REASONS,
     RECOVERY_PERIOD,
     START_REASONS,
-    PodRules,
-    condition_of,
-    container_status,
     failures,
+    image_problem,
+    logs,
 )
+from memcached_operator.workloads.pods import condition_of, container_status
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time
 
 SETTLED: Final = timedelta(seconds=10)
@@ -96,7 +97,7 @@ def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: 
     if any(ran.args for ran in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
             problem = f"its container {agent}, which restarts memcached with the new arguments, is not running"
-            return Overdue(f"{problem}; see kubectl logs -c {agent}")
+            return Overdue(f"{problem}; see {logs(pod, agent)}")
         return Overdue("", (UNSEEN - waited).total_seconds())
     limit = PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
     if waited < limit:
@@ -145,7 +146,7 @@ def image_failure(pod: Object, record: UpdateRecord) -> str:
         waiting, image = waiting_for(pod, name), images[name]
         cause: str = waiting.get("message") or ""
         if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not _was_pulled(pod, name, record):
-            return truncate(f"the image {image} cannot be pulled: {cause}", MAX_MESSAGE)
+            return truncate(image_problem(f"container {name}", image, cause), MAX_MESSAGE)
     return ""
 
 

@@ -136,7 +136,7 @@ OVERDUE: dict[str, tuple[Object, str, float | None]] = {
     "arguments without an agent after 2 minutes": (
         updating(NEW_ARGUMENTS[2], **STOPPED),
         "its container agent, which restarts memcached with the new arguments, is not running; see kubectl logs "
-        "-c agent. To replace it, delete it; its items are then lost",
+        "-n test cache-0 -c agent. To replace it, delete it; its items are then lost",
         None,
     ),
     "an image without an agent after 2 minutes": (updating(NEW_IMAGE[2], **STOPPED), "", 480),

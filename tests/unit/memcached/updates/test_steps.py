@@ -308,7 +308,7 @@ def test_pod_gets_its_image_back_if_the_new_one_is_missing() -> None:
     annotations = step.patch["metadata"]["annotations"]
     assert (annotations[ARGS], annotations[GATE]) == ("-c 1", None)
     record = msgspec.json.decode(recorded(step.patch) or "", type=UpdateRecord)
-    failed = f"the image memcached:2 cannot be pulled: {NOT_FOUND}"
+    failed = f"the image memcached:2 of container memcached cannot be pulled: {NOT_FOUND}"
     assert record == UpdateRecord(NEW, SINCE, {"memcached": Ran("id-1")}, amounts=AMOUNTS, failed=failed)
 
 

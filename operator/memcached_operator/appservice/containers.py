@@ -1,0 +1,23 @@
+"""The container of an AppService's pods, and the fields of its spec that govern it: data for messages."""
+
+import re
+from typing import Final
+
+from memcached_operator.workloads.rules import OwnContainer
+
+MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
+"""The kubelet's errors for a variable whose value is missing (kubernetes pkg/kubelet/kubelet_pods.go)."""
+
+MISSING_PROGRAM: Final = re.compile(r"executable file not found|no such file or directory|no command specified")
+"""The container runtime's errors for an image without the program that it names."""
+
+CONTAINER: Final = OwnContainer(
+    image="spec.image",
+    credentials=(
+        "name a Secret with the registry's credentials in imagePullSecrets of the ServiceAccount default, and delete "
+        "the pod"
+    ),
+    memory="raise spec.resources.limits.memory, or reduce the memory use of the process",
+    start=((MISSING_ENV, "create it, or correct spec.envs"), (MISSING_PROGRAM, "correct spec.image")),
+)
+"""It has the name of the object."""

@@ -1,0 +1,228 @@
+"""Finds containers that fail, and explains each: what the kubelet reports, whose container it is, and a remedy."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from memcached_api import conditions as c
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
+from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.workloads.pods import condition_of, is_active
+from memcached_operator.workloads.rules import OwnContainer, PodRules
+from memcached_operator.workloads.times import past_time
+
+RECOVERY_PERIOD = 30.0
+"""Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
+
+IMAGE_REASONS = frozenset(
+    {
+        "ErrImagePull",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
+    }
+)
+"""Waiting reasons for a missing image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
+
+BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"(?:: \w+: |$)')
+"""The kubelet's text during its backoff (its image_manager.go). Before release 1.32, the error does not follow."""
+
+SOURCE: Final = re.compile(r"(?:\d+(?:\.\d+){3}|\[[\da-f:]+\]):\d+->")
+"""The source address of a connection in an error of Go's package net, with a port that differs in each attempt."""
+
+CONTAINER_ID: Final = re.compile(r"\b[0-9a-f]{64}\b")
+"""The ID of a container in an error of the runtime, which differs in each attempt."""
+
+START_REASONS = frozenset(
+    {
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "RunContainerError",
+    }
+)
+"""Waiting reasons for a container that cannot be started (kubernetes pkg/kubelet/kuberuntime)."""
+
+TERMINATED_START_REASONS = frozenset({"StartError", "ContainerCannotRun"})
+"""Termination reasons for a container that never ran (containerd, docker); the kubelet alternates between these and
+RunContainerError."""
+
+MAX_CAUSE: Final = 600
+"""Characters of a text of the kubelet, so that the remedy after it fits into workload.MAX_PROBLEM_LENGTH."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure of a pod, with a reason for Degraded. `clears_in`: seconds until it may clear without an event."""
+
+    reason: str
+    message: str
+    clears_in: float | None = None
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a pod. `role`: its type, for messages. `own`: the fields that govern it; None if it is not ours.
+
+    `once`: it must end before the others start, as init containers except sidecars do.
+    """
+
+    role: str
+    spec: Mapping[str, Any]
+    status: Mapping[str, Any]
+    own: OwnContainer | None
+    once: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.status["name"]
+
+    @property
+    def title(self) -> str:
+        """Its role and its name, for messages."""
+        return f"{self.role} {self.name}"
+
+
+def containers_of(pod: Object, rules: PodRules) -> Iterator[Container]:
+    """The containers of a pod with a status, in the order in which they start.
+
+    Ephemeral containers are left out: they are for debugging, and a pod is ready without them.
+    """
+    for part, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+        specs = {spec["name"]: spec for spec in nested_list(pod, "spec", part)}
+        for status in nested_list(pod, "status", statuses):
+            spec = specs.get(status["name"], {})
+            if part == "containers":
+                yield Container("container", spec, status, rules.own(pod, status["name"]))
+            elif spec.get("restartPolicy") == "Always":
+                yield Container("sidecar container", spec, status, None)
+            else:
+                yield Container("init container", spec, status, None, once=True)
+
+
+def failures(pods: Iterable[Object], now: datetime, rules: PodRules, reported: str = "") -> list[Failure]:
+    """One failure per failing container, in the order of the pods' names.
+
+    `reported`: the last message of Degraded, for a kubelet that does not repeat the error.
+    """
+    found: list[Failure] = []
+    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
+        if is_active(pod):
+            explained = (_failure(pod, container, now, rules, reported) for container in containers_of(pod, rules))
+            found += [failure for failure in explained if failure is not None]
+    return found
+
+
+def logs(pod: Object, container: str, *, previous: bool = False) -> str:
+    """The command that shows the log of a container."""
+    meta = pod["metadata"]
+    options = " --previous" if previous else ""
+    return f"kubectl logs{options} -n {meta.get('namespace')} {meta['name']} -c {container}"
+
+
+def not_ours(pod: Object, rules: PodRules) -> str:
+    """The remedy for a container that is not part of the kind's pods."""
+    running = any(
+        "running" in nested_map(status, "state") and rules.own(pod, status["name"]) is not None
+        for status in nested_list(pod, "status", "containerStatuses")
+    )
+    loss = f"; {rules.loss}" if running and rules.loss else ""
+    remedy = f"correct what adds it to the pod, such as a mutating webhook. To replace the pod, delete it{loss}"
+    return f"the container is not part of this {rules.kind}: {remedy}"
+
+
+def image_problem(container: str, image: str, cause: str) -> str:
+    """The sentence about an image that cannot be pulled. `container`: its role and its name."""
+    shown = quote_if_needed(image, MAX_IMAGE_LENGTH)
+    return f"the image {shown} of {container} cannot be pulled: {stable(cause)}"
+
+
+def stable(text: str) -> str:
+    """The text of a kubelet on one line, without what differs in each of its attempts."""
+    # The message alternates between "<error>" and "Back-off …: <error>".
+    same = CONTAINER_ID.sub("…", SOURCE.sub("", BACK_OFF.sub("", text, count=1) or text))
+    return quote_if_needed(same, MAX_CAUSE)
+
+
+def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, reported: str) -> Failure | None:
+    """The failure of a container, if it has one."""
+    waiting = nested_map(container.status, "state", "waiting")
+    if waiting.get("reason") in IMAGE_REASONS:
+        return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, reported))
+    if waiting.get("reason") in START_REASONS:
+        return Failure(c.PODS_CRASHING, _start_message(pod, container, waiting, rules))
+    terminated = _last_termination(container)
+    if terminated is None or rules.is_planned(pod, container.name, terminated):
+        return None
+    if terminated.get("reason") in TERMINATED_START_REASONS and not container.status.get("ready"):
+        return Failure(c.PODS_CRASHING, _start_message(pod, container, terminated, rules))
+    clears_in = _recovers_in(pod, container.status, now)
+    if clears_in == 0:
+        return None
+    return Failure(c.PODS_CRASHING, _crash_message(pod, container, terminated, rules), clears_in)
+
+
+def _last_termination(container: Container) -> Mapping[str, Any] | None:
+    """The last unexpected termination of the container, or None."""
+    last = nested_map(container.status, "lastState", "terminated")
+    terminated = nested_map(container.status, "state", "terminated") or last
+    if container.once:
+        return terminated if terminated and terminated.get("exitCode") != 0 else None
+    # Exit code 0 is unexpected too, unless the container has never been restarted. Its count can be reset.
+    restarted = last or container.status.get("restartCount", 0) > 0
+    return terminated if terminated and (terminated.get("exitCode") != 0 or restarted) else None
+
+
+def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float | None:
+    """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not Ready."""
+    ready = condition_of(pod, "Ready")
+    if not status.get("ready") or ready.get("status") != "True":
+        return None
+    since = past_time(ready.get("lastTransitionTime"), now) or now
+    return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
+
+
+def _image_message(
+    pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, reported: str
+) -> str:
+    own = container.own
+    remedy = f"correct {own.image}, or {own.credentials}" if own else not_ours(pod, rules)
+    # The image of the spec, because the status can have the one before.
+    image = container.spec.get("image") or container.status.get("image", "")
+    text: str = waiting.get("message") or waiting["reason"]
+    message = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}; {remedy}"
+    if (bare := BACK_OFF.fullmatch(text)) is None:
+        return message
+    start, _, end = message.partition(bare[0])
+    before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE}}}?{re.escape(end)}", reported)
+    return before[0] if before else message
+
+
+def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
+    cause: str = state.get("message") or state["reason"]
+    if container.own is None:
+        remedy = not_ours(pod, rules)
+    else:
+        remedy = next((text for error, text in container.own.start if error.search(cause)), "")
+    advice = f"; {remedy}" if remedy else ""
+    return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{advice}"
+
+
+def _crash_message(pod: Object, container: Container, terminated: Mapping[str, Any], rules: PodRules) -> str:
+    code, reason = terminated.get("exitCode"), terminated.get("reason", "Error")
+    is_oom = reason == "OOMKilled"
+    remedies = [] if is_oom else [f"see {logs(pod, container.name, previous=True)}"]
+    if container.own is None:
+        remedies.append(not_ours(pod, rules))
+    elif is_oom:
+        remedies.append(f"{container.own.memory}{rules.resizing}")
+    problem = f"{container.title} terminated with exit code {code} ({quote_if_needed(reason)})"
+    return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

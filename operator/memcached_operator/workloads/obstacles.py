@@ -1,0 +1,205 @@
+"""Names what the pods that are not ready wait for, although none of their containers fails."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.workloads.failures import Container, containers_of, failures, logs, stable
+from memcached_operator.workloads.pods import condition_of, has_completed, is_active, is_ready
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.workloads.rules import PodRules
+from memcached_operator.workloads.times import past_time, time_of
+
+START_PERIOD: Final = timedelta(seconds=60)
+"""The time that a pod may take for a step of its start or its deletion before the step is reported: what is normal must
+not cost a write of the status."""
+
+MAX_NAMES: Final = 3
+"""Maximum names of gates or finalizers in a message."""
+
+MAX_NAME: Final = 317
+"""Characters of such a name: the API server allows a prefix of 253 and a name of 63."""
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """What a pod waits for, as a clause. `after`: seconds until it is reported; 0: now."""
+
+    message: str
+    after: float = 0.0
+
+
+def obstacles(pods: Iterable[Object], now: datetime, rules: PodRules) -> list[Obstacle]:
+    """One obstacle per pod that has one, in the order of the pods' names, then the last failure of a whole pod."""
+    known = sorted(pods, key=_name)
+    found = [_obstacle(pod, now, rules) for pod in known]
+    return [obstacle for obstacle in (*found, _failed(known, now)) if obstacle is not None]
+
+
+def _obstacle(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    if has_completed(pod) or is_ready(pod):
+        return None
+    if not is_active(pod):
+        return _being_deleted(pod, now)
+    if failures([pod], now, rules):
+        return None
+    steps = (step(pod, now, rules) for step in STEPS)
+    return next((obstacle for obstacle in steps if obstacle is not None), None)
+
+
+def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    """A pod that the scheduler cannot place on a node, or must not."""
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled.get("status") != "False":
+        return None
+    reason = scheduled.get("reason", "")
+    if reason != "SchedulingGated":
+        return Obstacle(f"pod {_name(pod)} cannot be scheduled: {stable(scheduled.get('message') or reason)}")
+    gates = _names(gate["name"] for gate in nested_list(pod, "spec", "schedulingGates"))
+    remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"
+    message = f"pod {_name(pod)} waits for its scheduling gates {gates}. {remedy}"
+    return Obstacle(message, _left(pod["metadata"].get("creationTimestamp"), now))
+
+
+def _initializing(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    """A pod with an init container that does not end, or a sidecar container that does not become started."""
+    for container in containers_of(pod, rules):
+        running = nested_map(container.status, "state").get("running")
+        initialized = container.status.get("ready" if container.once else "started")
+        if container.role != "container" and running is not None and not initialized:
+            message = f"pod {_name(pod)} waits for {_title(container, rules)}; see {logs(pod, container.name)}"
+            return Obstacle(message, _left(running.get("startedAt"), now))
+    return None
+
+
+def _starting(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    """A pod with a container that is not created yet."""
+    states = [(container, nested_map(container.status, "state")) for container in containers_of(pod, rules)]
+    waiting = [container for container, state in states if not state.keys() & {"running", "terminated"}]
+    if states and not waiting:
+        return None
+    scheduled, started = (condition_of(pod, name) for name in ("PodScheduled", "PodReadyToStartContainers"))
+    if scheduled.get("status") != "True":
+        return None
+    meta = pod["metadata"]
+    see = f"see the Events in kubectl describe pod -n {meta.get('namespace')} {meta['name']}"
+    if started.get("status") == "True" and waiting:
+        message = f"pod {meta['name']} waits for the image of {_title(waiting[0], rules)}; {see}"
+        return Obstacle(message, _left(started.get("lastTransitionTime"), now))
+    message = f"pod {meta['name']} has not started: its volumes or its network are not ready; {see}"
+    return Obstacle(message, _left(scheduled.get("lastTransitionTime"), now))
+
+
+def _unready(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    """A pod with a container of another client that runs, but is not ready.
+
+    The kind's own containers are left out: memcached is restarted then, and the rollout says what the agent waits for.
+    """
+    for container in containers_of(pod, rules):
+        if container.own is None and not container.once and not container.status.get("ready"):
+            message = f"pod {_name(pod)} waits until {_title(container, rules)}, is ready"
+            return Obstacle(f"{message}; see {logs(pod, container.name)}", _left(_since(pod, "Ready"), now))
+    return None
+
+
+def _gated(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    """A pod whose readiness gates are not met. No kind has one."""
+    gates = [gate["conditionType"] for gate in nested_list(pod, "spec", "readinessGates")]
+    unmet = [(gate, condition_of(pod, gate)) for gate in gates if condition_of(pod, gate).get("status") != "True"]
+    if not unmet:
+        return None
+    gate, condition = unmet[0]
+    state = stable(condition.get("message") or condition.get("reason") or condition.get("status") or "not set")
+    remedy = f"It is not part of this {rules.kind}: correct the controller that sets this condition of the pod"
+    message = f"pod {_name(pod)} waits for its readiness gate {_names([gate])} ({state}). {remedy}"
+    return Obstacle(message, _left(_since(pod, "ContainersReady"), now))
+
+
+def _unreported(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:  # noqa: ARG001 - one of STEPS
+    """A pod whose node has stopped to report: the node lifecycle controller then changes only the condition Ready."""
+    if (
+        condition_of(pod, "Ready").get("status") != "False"
+        or condition_of(pod, "ContainersReady").get("status") != "True"
+    ):
+        return None
+    return Obstacle(f"pod {_name(pod)} is not ready, because its node {_node(pod)} does not report its state")
+
+
+STEPS: Final[tuple[Callable[[Object, datetime, PodRules], Obstacle | None], ...]] = (
+    _unscheduled,
+    _initializing,
+    _starting,
+    _unready,
+    _gated,
+    _unreported,
+)
+"""The steps until a pod is ready, in their order."""
+
+
+def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
+    """A pod that still exists long after the end of its grace period."""
+    meta = pod["metadata"]
+    end = time_of(meta["deletionTimestamp"])
+    if end is None:
+        return None
+    if finalizers := meta.get("finalizers"):
+        cause = f"its finalizers {_names(finalizers)} block it"
+    else:
+        command = f"kubectl delete pod --force -n {meta.get('namespace')} {meta['name']}"
+        cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
+    disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")
+    reason = f" ({stable(disruption)})" if disruption else ""
+    left = (end + START_PERIOD - now).total_seconds()
+    return Obstacle(f"pod {meta['name']} is still being deleted{reason}: {cause}", max(0.0, left))
+
+
+def _failed(pods: Iterable[Object], now: datetime) -> Obstacle | None:
+    """The last pod that a node has evicted or rejected. Its name is left out, because the next one has another."""
+    failed = [(at, pod["status"]) for pod in pods if (at := _failed_at(pod, now)) is not None]
+    if not failed:
+        return None
+    _, status = max(failed, key=lambda entry: entry[0])
+    text = f": {stable(status['message'])}" if status.get("message") else ""
+    return Obstacle(f"a pod failed with the reason {quote_if_needed(status['reason'])}{text}")
+
+
+def _failed_at(pod: Object, now: datetime) -> datetime | None:
+    """The time at which a pod failed as a whole, if that was a short time ago."""
+    status = nested_map(pod, "status")
+    if status.get("phase") != "Failed" or not status.get("reason"):
+        return None
+    texts = [condition.get("lastTransitionTime") for condition in nested_list(pod, "status", "conditions")]
+    times = [past_time(text, now) for text in (*texts, pod["metadata"].get("creationTimestamp"))]
+    at = max((time for time in times if time is not None), default=None)
+    return at if at is not None and now - at < PROGRESS_DEADLINE else None
+
+
+def _title(container: Container, rules: PodRules) -> str:
+    return container.title if container.own else f"{container.title}, which is not part of this {rules.kind}"
+
+
+def _names(names: Iterable[str]) -> str:
+    listed = [quote_if_needed(name, MAX_NAME) for name in names]
+    more = [f"{len(listed) - MAX_NAMES} more"] if len(listed) > MAX_NAMES else []
+    return " and ".join([", ".join(listed[:MAX_NAMES]), *more])
+
+
+def _since(pod: Object, condition: str) -> Any:
+    return condition_of(pod, condition).get("lastTransitionTime")
+
+
+def _left(since: Any, now: datetime) -> float:
+    """Seconds until a step has taken START_PERIOD."""
+    begun = past_time(since, now) or now
+    return max(0.0, (START_PERIOD - (now - begun)).total_seconds())
+
+
+def _node(pod: Object) -> str:
+    return nested_map(pod, "spec").get("nodeName", "")
+
+
+def _name(pod: Object) -> str:
+    return pod["metadata"]["name"]

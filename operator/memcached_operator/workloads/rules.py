@@ -1,0 +1,72 @@
+"""The rules of a kind for messages about its pods: which containers are its own, and which fields govern them."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from memcached_operator.kube.resource import Object, nested_list, nested_map
+
+
+@dataclass(frozen=True)
+class OwnContainer:
+    """The fields that govern a container of a kind, as messages name them.
+
+    `image`: the field. `credentials`, `memory`: the remedies for a registry that requires a login, and if it is
+    OOM-killed. `start`: remedies for errors with which the container cannot be started, by an expression that finds the
+    error. `ports`: the names of its ports, by which it is recognized in a pod of an earlier pod template.
+    """
+
+    image: str
+    credentials: str
+    memory: str
+    start: tuple[tuple[re.Pattern[str], str], ...] = ()
+    ports: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class PodRules:
+    """The rules of a kind for its pods.
+
+    `kind`: its name. `containers`: its own containers, by name. `loss`, `resizing`: what is lost if a pod is deleted
+    while one of them runs, and the effect of other requests and limits, as clauses; empty if there is none.
+    `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
+    `template`: the live pod template; None if it is not known.
+    """
+
+    kind: str
+    containers: Mapping[str, OwnContainer] = field(default_factory=dict[str, OwnContainer])
+    loss: str = ""
+    resizing: str = ""
+    is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
+    template: Mapping[str, Any] | None = None
+
+    def within(self, workload: Object | None) -> "PodRules":
+        """The rules for the pods of a live workload."""
+        template = nested_map(workload or {}, "spec", "template")
+        return replace(self, template=template or None)
+
+    def own(self, pod: Object, name: str) -> OwnContainer | None:
+        """The fields for a container of a pod; None if the container is not part of the kind's pods.
+
+        Another client can add a container with the same name, if the pod template has none.
+        """
+        row = self.containers.get(name)
+        if row is None or self.template is None or name in names_of(self.template, "containers"):
+            return row
+        ports = {port.get("name") for spec in specs_of(pod, "containers", name) for port in nested_list(spec, "ports")}
+        return row if row.ports and row.ports <= ports else None
+
+    def has_volume(self, name: str) -> bool:
+        """Whether the volume of a pod is part of the kind's pods."""
+        return self.template is None or name in names_of(self.template, "volumes")
+
+
+def names_of(obj: Mapping[str, Any], part: str) -> set[str]:
+    """The names in a list of the spec of a pod or of a pod template."""
+    return {entry["name"] for entry in nested_list(obj, "spec", part)}
+
+
+def specs_of(pod: Mapping[str, Any], part: str, name: str) -> list[Mapping[str, Any]]:
+    """The entries with this name in a list of the spec of a pod: at most one."""
+    return [entry for entry in nested_list(pod, "spec", part) if entry["name"] == name]

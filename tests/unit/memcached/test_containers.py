@@ -1,0 +1,159 @@
+"""Each container, the fields that govern it, and the messages about a failing agent, with a real kubelet's statuses."""
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from memcached_api.images import Images
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, Resource, key_of, nested_map
+from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.desired.deployment import deployment
+from memcached_operator.memcached.desired.statefulset import statefulset
+from memcached_operator.memcached.images import chosen
+from memcached_operator.memcached.status import status_with
+from unit.builders import NOW, memcached, pod
+
+IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
+EVERYTHING: Object = {"identity": "Stable", "monitoring": {}, "cache": {"warmRestart": True}}
+status = status_with("cluster.example")
+
+
+def built(**spec: Any) -> Object:
+    """The workload of a Memcached."""
+    decoded = msgspec.convert(spec, MemcachedSpec)
+    build = statefulset if decoded.identity == "Stable" else deployment
+    return build(memcached(**spec), decoded, chosen(decoded, None, IMAGES).images)
+
+
+def pod_spec(**spec: Any) -> Object:
+    """The spec of its pods."""
+    return built(**spec)["spec"]["template"]["spec"]
+
+
+def test_table_has_every_container_and_recognizes_it_by_its_ports() -> None:
+    found = {each["name"]: {port["name"] for port in each["ports"]} for each in pod_spec(**EVERYTHING)["containers"]}
+    assert CONTAINERS.keys() == found.keys()
+    assert all(row.ports <= found[name] for name, row in CONTAINERS.items())
+    assert CONTAINERS["agent"].ports == found["agent"]
+
+
+def of_container(pod: Object, name: str) -> Object:
+    """A container of a pod."""
+    return next(each for each in pod["containers"] if each["name"] == name)
+
+
+def part(pod: Object, container: str, path: str) -> Any:
+    """The part of a pod that a remedy changes. `path`: in the container, or in the pod if it begins with a dot."""
+    found = pod if path.startswith(".") else of_container(pod, container)
+    *before, last = path.removeprefix(".").split(".")
+    return nested_map(found, *before).get(last)
+
+
+SECRETS: Object = {"imagePullSecrets": [{"name": "a"}]}
+USER: Object = {"podTemplate": {"spec": {"securityContext": {"runAsUser": 7}}}}
+LIMIT: Object = {"resources": {"limits": {"memory": "1Gi"}}}
+GOVERNED: dict[tuple[str, str], tuple[Object, str]] = {
+    ("memcached", "spec.image"): ({"image": "a:2"}, "image"),
+    ("memcached", "spec.resources.limits.memory"): (LIMIT, "resources.limits.memory"),
+    ("memcached", "spec.cache.warmRestart"): ({"cache": {"warmRestart": False}}, "command"),
+    ("memcached", "spec.imagePullSecrets"): (SECRETS, ".imagePullSecrets"),
+    ("memcached", "spec.podTemplate.spec.securityContext.runAsUser"): (USER, ".securityContext.runAsUser"),
+    ("agent", "spec.agent.image"): ({"agent": {"image": "a:2"}}, "image"),
+    ("agent", "spec.agent.resources.limits.memory"): ({"agent": LIMIT}, "resources.limits.memory"),
+    ("agent", "spec.imagePullSecrets"): (SECRETS, ".imagePullSecrets"),
+    ("agent", "spec.podTemplate.spec.securityContext.runAsUser"): (USER, ".securityContext.runAsUser"),
+}
+"""Another value of each field that a message names for a container, and what it must change."""
+
+
+def named_fields(container: str) -> set[str]:
+    """The fields that the messages about a container name."""
+    row = CONTAINERS[container]
+    texts = (row.image, row.credentials, row.memory, *(remedy for _, remedy in row.start))
+    return {field for text in texts for field in re.findall(r"\bspec(?:\.\w+)+", text)}
+
+
+def test_every_named_field_is_tried() -> None:
+    assert {(name, field) for name in CONTAINERS for field in named_fields(name)} == GOVERNED.keys()
+
+
+@pytest.mark.parametrize(("container", "field"), GOVERNED)
+def test_field_changes_what_its_remedy_promises(container: str, field: str) -> None:
+    spec, path = GOVERNED[container, field]
+    before, after = pod_spec(**EVERYTHING), pod_spec(**{**EVERYTHING, **spec})
+    assert part(before, container, path) != part(after, container, path)
+    other = next(name for name in CONTAINERS if name != container)
+    if field != "spec.cache.warmRestart":  # the agent restarts memcached
+        assert of_container(before, other) == of_container(after, other)
+
+
+RUNNING: Object = {"name": "memcached", "ready": True, "restartCount": 0, "state": {"running": {}}, "lastState": {}}
+BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 1m20s restarting failed container=agent"}}
+NOT_PULLED = (
+    'failed to pull and unpack image "localhost:1/agent:2": failed to resolve reference "localhost:1/agent:2": failed '
+    'to do request: Head "http://localhost:1/v2/agent/manifests/2": dial tcp 127.0.0.1:1: connect: connection refused'
+)
+NO_PROGRAM = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: "
+    'unable to start container process: exec: "memcached-agent": executable file not found in $PATH: unknown'
+)
+ROOT = 'container has runAsNonRoot and image will run as root (pod: "cache-0_test(a539c6cb)", container: agent)'
+
+
+def ended(code: int, reason: str, message: str = "") -> Object:
+    """The status of an agent in a crash loop."""
+    last = {"terminated": {"exitCode": code, "reason": reason, "message": message}}
+    return {"state": BACK_OFF, "lastState": last}
+
+
+FAILING: dict[str, tuple[Object, str, str]] = {
+    "OOM-killed": (
+        ended(137, "OOMKilled"),
+        "PodsCrashing",
+        "container agent terminated with exit code 137 (OOMKilled); raise spec.agent.resources.limits.memory",
+    ),
+    "crashing": (
+        ended(1, "Error"),
+        "PodsCrashing",
+        "container agent terminated with exit code 1 (Error); see kubectl logs --previous -n test cache-0 -c agent",
+    ),
+    "without its image": (
+        {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_PULLED}}},
+        "ImageUnavailable",
+        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_PULLED}; correct spec.agent.image, "
+        "or name a Secret with the registry's credentials in spec.imagePullSecrets",
+    ),
+    "without its program": (
+        ended(128, "StartError", NO_PROGRAM),
+        "PodsCrashing",
+        f"container agent cannot be started: {NO_PROGRAM}; correct spec.agent.image",
+    ),
+    "as root": (
+        {"state": {"waiting": {"reason": "CreateContainerConfigError", "message": ROOT}}},
+        "PodsCrashing",
+        f"container agent cannot be started: {ROOT}; set spec.podTemplate.spec.securityContext.runAsUser",
+    ),
+}
+
+
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, STATEFULSETS], ids=["Pooled", "Stable"])
+@pytest.mark.parametrize(("state", "reason", "message"), FAILING.values(), ids=FAILING.keys())
+def test_failing_agent_is_never_blamed_on_memcached(
+    state: Object, reason: str, message: str, resource: Resource
+) -> None:
+    """Only without slots, other requests and limits replace the pods in any case."""
+    identity = "Stable" if resource is STATEFULSETS else "Pooled"
+    cr = memcached(identity=identity, monitoring={}, agent={"image": "localhost:1/agent:2"})
+    live = built(**cr["spec"])
+    live["metadata"]["uid"] = "child"
+    agent = {"name": "agent", "ready": False, "restartCount": 4, **state}
+    found = {**pod("cache-0", containerStatuses=[agent, RUNNING]), "spec": live["spec"]["template"]["spec"]}
+    found["spec"]["containers"][1]["image"] = "localhost:1/agent:2"
+    degraded = status(Snapshot(cr, {key_of(resource, live): live}, (found,)), Outcome(), NOW).status["conditions"][2]
+    loss = ". This replaces the pods, and their items are lost"
+    expected = f"Pod cache-0: {message}{loss if 'raise' in message and identity == 'Pooled' else ''}"
+    assert (degraded["reason"], degraded["message"]) == (reason, expected)

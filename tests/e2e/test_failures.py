@@ -1,5 +1,6 @@
 """The status reports failures of pods and their cause, in the words of a real kubelet; fixing the spec clears it."""
 
+import re
 from typing import Any, NamedTuple
 
 import pytest
@@ -64,8 +65,20 @@ FAILURES: dict[str, Failure] = {
     "crashing": Failure(
         {"image": CRASHING},
         "PodsCrashing",
-        ("exit code 71", "(Error)", "kubectl logs --previous"),
+        ("container memcached", "exit code 71", "(Error)", "kubectl logs --previous"),
         {"image": IMAGE},
+    ),
+    "agent-out-of-memory": Failure(
+        {"monitoring": {}, "agent": {"resources": {"limits": {"memory": "6Mi"}}}},
+        "PodsCrashing",
+        ("container agent", "exit code 137 (OOMKilled); raise spec.agent.resources.limits.memory"),
+        {"agent": {"resources": {"limits": {"memory": "48Mi"}}}},
+    ),
+    "agent-missing": Failure(
+        {"monitoring": {}, "agent": {"image": MISSING}},
+        "ImageUnavailable",
+        (f"the image {MISSING} of container agent", "correct spec.agent.image"),
+        {"agent": {}},
     ),
 }
 
@@ -94,11 +107,19 @@ def test_failures_of_pods_are_reported_until_they_are_fixed(namespace: str, clus
     eventually(lambda: restarts(namespace, "crashing") >= 2, READY, "the container was restarted twice")
     found = conditions(namespace, "crashing")["Degraded"]
     assert (found["status"], found["lastTransitionTime"]) == ("True", since), "the condition must not flap"
+    run_logs_command(found["message"])
     for name, failure in FAILURES.items():
         kube.apply(small(namespace, name, **{**specs[name], **failure.remedy}))
     for name in FAILURES:
         condition = wait_until_ready(namespace, name)["status"]["conditions"][2]
         assert (condition["reason"], condition["message"]) == ("AsExpected", "All components are healthy")
+
+
+def run_logs_command(message: str) -> None:
+    """Run the command that a message contains, as it is written."""
+    command = re.search(r"see kubectl (logs [^;]+)", message)
+    assert command is not None, message
+    kube.kubectl(*command[1].split())
 
 
 def restarts(namespace: str, name: str) -> int:

@@ -9,7 +9,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.obstacles import obstacles
 from memcached_operator.workloads.rules import OwnContainer, PodRules
-from unit.builders import NOW, container, crashed, deleted, pod
+from unit.builders import NOW, container, deleted, pod
 
 RULES = PodRules("Memcached", {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")})
 GATE = "example.com/lb"
@@ -213,7 +213,10 @@ UNHINDERED: dict[str, Object] = {
     "serves while its agent is not ready": started(
         condition("ContainersReady", "False"), containers=[RUNNING, {**RUNNING, "name": "memcached", "ready": False}]
     ),
-    "crashes, which is a failure": crashed(),
+    "crashes, which is a failure": started(
+        condition("ContainersReady", "False"),
+        containers=[container({"waiting": {"reason": "CrashLoopBackOff"}}, ended={"exitCode": 1})],
+    ),
     "failed without a reason": pod(phase="Failed"),
     "evicted long ago": failed("Evicted", seen=601),
     "completed": pod(phase="Succeeded"),

@@ -185,7 +185,7 @@ def test_image_that_is_missing_costs_no_item(namespace: str) -> None:
     eventually(lambda: all(kube.ready(each) for each in by_slot(namespace)), READY, "the pod has its image back")
     found = wait_until_degraded(namespace, "ImageUnavailable")
     assert slot_addresses(namespace, SLOTS) == addresses
-    assert f"Pod cache-2: the image {MISSING} cannot be pulled" in found["message"]
+    assert f"Pod cache-2: the image {MISSING} of container memcached cannot be pulled" in found["message"]
     assert [each["spec"]["containers"][0]["image"] for each in by_slot(namespace)] == [IMAGE] * SLOTS
     assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
     assert restarts(namespace)[:2] == [0, 0], "the others are untouched"

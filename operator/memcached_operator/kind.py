@@ -75,8 +75,9 @@ class Snapshot:
     `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
     `pods`: the pods of its workload. `missing`: the optional resources that the API server does not serve, or that
     cannot be listed in its namespace. `foreign`: the objects of others in its namespace, of the resources that its kind
-    observes. `events`: Events about failed mounts of some of the pods, if they were needed. `resize`: None until the
-    API server has reported it.
+    observes. `events`: Events about failed mounts of some of the pods, if they were needed. `creation`: what explains
+    why pods are missing: Events about failed creations, and pods of others with the names of slots, both reduced by
+    `workloads.creation`. `resize`: None until the API server has reported it.
     """
 
     cr: Object
@@ -86,6 +87,7 @@ class Snapshot:
     foreign: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict[Resource, tuple[Object, ...]])
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     events: tuple[Object, ...] = ()
+    creation: tuple[Object, ...] = ()
     resize: Resize | None = None
 
     def workload(self, resource: Resource) -> Object | None:

@@ -56,6 +56,10 @@ class RetentionRules(Protocol):
         """The part of an object that is kept, if it belongs into the cache."""
         ...
 
+    def drops(self, resource: Resource, obj: Object) -> bool:
+        """True for an object that nothing reads any more, as if it were deleted."""
+        ...
+
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""
         ...
@@ -71,6 +75,10 @@ class Everything:
     def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:  # noqa: ARG002 - the protocol
         """The whole object."""
         return Kept(whole(obj))
+
+    def drops(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
+        """Never."""
+        return False
 
     def observes(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
         """Never."""
@@ -190,6 +198,8 @@ class Cache:
         # still exists and has only lost the label that the watch selects.
         if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
             return False
+        if self._retention.drops(resource, obj):
+            return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
         if known is not None and known.version == version and (known.needed, known.complete) == kept[1:]:
             return False

@@ -18,6 +18,7 @@ from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
+from memcached_operator.reconcile.creation_events import CreationEvents
 from memcached_operator.reconcile.mount_events import MountEvents
 from memcached_operator.reconcile.ownership import is_orphan
 from memcached_operator.reconcile.pod_steps import PodSteps
@@ -71,9 +72,10 @@ class Reconciler:
         self._recorder = Recorder(client)
         self._status = StatusWriter(client, cache, self._recorder)
         self._mount_events = MountEvents(client, queue.add)
+        self._creation_events = CreationEvents(client, cache, queue.add)
 
     async def run(self, workers: int) -> None:
-        """Run workers, queue timers, and the writer and the reader of Events until one fails.
+        """Run workers, queue timers, and the writer and the readers of Events until one fails.
 
         Raises its error in an ExceptionGroup.
         """
@@ -81,6 +83,7 @@ class Reconciler:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
             group.create_task(self._mount_events.run(), name="mount events")
+            group.create_task(self._creation_events.run(), name="creation events")
             for number in range(workers):
                 group.create_task(self.run_worker(), name=f"worker {number}")
 
@@ -136,6 +139,7 @@ class Reconciler:
             self._status.forget(key)
             self._deferred.discard(key)
             self._mount_events.forget(key)
+            self._creation_events.forget(key)
             self._applier.forget_deleted()
             return "success"
         for child_key in self._retention.incomplete(self._cache, kind, cr):
@@ -164,7 +168,7 @@ class Reconciler:
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(key.namespace))
         outcome = Outcome(problems, notices, plan.update)
-        held = self._mount_events.holds_status(key)
+        held = self._mount_events.holds_status(key) or self._creation_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
         delays = [seconds for seconds in (plan.requeue_after, result.requeue_after, delay) if seconds is not None]
         for seconds in delays:
@@ -186,8 +190,9 @@ class Reconciler:
 
     def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._cache, kind, cr, self._missing, self.resize)
-        events = self._mount_events.of(key, snapshot, datetime.now(UTC))
-        return replace(snapshot, events=events) if events else snapshot
+        now = datetime.now(UTC)
+        events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
+        return replace(snapshot, events=events, creation=creation) if events or creation else snapshot
 
     async def _apply(self, kind: Controller, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:

@@ -11,6 +11,7 @@ from memcached_operator.cache.forms import Kept
 from memcached_operator.kind import Controller
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, nested_map
+from memcached_operator.workloads.pods import has_completed
 
 MAX_POD: Final = 8192
 """Bytes of the used fields of a pod that is kept in any case. A pod with an agent has about 3 KiB of them."""
@@ -45,6 +46,10 @@ class Retention:
             if kind.foreign.includes(key.resource, obj):
                 return Kept({**forms.outline(obj), **kind.foreign.reads(obj)}, needed=False)
         return Kept(forms.outline(obj), needed=False, complete=False)
+
+    def drops(self, resource: Resource, obj: Object) -> bool:
+        """True for a completed pod. Evicted ones stay until they are deleted, and must not displace those that run."""
+        return resource == PODS and has_completed(obj)
 
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""

@@ -28,10 +28,8 @@ def deployment_rollout(live: Object | None) -> Rollout:
     """The rollout of a live Deployment, from the counts and conditions of its controller. `live`: None without one."""
     counts = counted(DEPLOYMENTS.kind, live)
     conditions = {condition["type"]: condition for condition in nested_list(live or {}, "status", "conditions")}
-    failure = nested_map(conditions, "ReplicaFailure")
     return replace(
         counts,
         complete=counts.current and counts.size == counts.replicas == counts.updated == counts.available_pods,
         deadline_exceeded=nested_map(conditions, "Progressing").get("reason") == "ProgressDeadlineExceeded",
-        replica_failure=failure.get("message", "") if failure.get("status") == "True" else "",
     )

@@ -14,7 +14,7 @@ from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.failures import Failure
 from memcached_operator.workloads.pods import condition_of, is_active
 from memcached_operator.workloads.rules import PodRules
-from memcached_operator.workloads.times import past_time, time_of
+from memcached_operator.workloads.times import last_seen, past_time, time_of
 
 FIELDS = "involvedObject.uid={},reason=FailedMount,source=kubelet"
 """The field selector of the kubelet's Events about the mounts of a pod with this uid (kubernetes pkg/kubelet/events).
@@ -168,7 +168,7 @@ def _by_volume(events: Iterable[Object]) -> dict[str, _Occurrence]:
     messages: dict[str, tuple[datetime, bool, str]] = {}
     unmounted: dict[str, datetime] = {}
     for event in events:
-        seen, text = _last_seen(event), event.get("message") or ""
+        seen, text = last_seen(event), event.get("message") or ""
         if seen is None:
             continue
         if match := SET_UP.search(text):
@@ -182,12 +182,6 @@ def _by_volume(events: Iterable[Object]) -> dict[str, _Occurrence]:
         volume: _Occurrence(text, max(seen, unmounted.get(volume, seen)))
         for volume, (seen, _, text) in messages.items()
     }
-
-
-def _last_seen(event: Object) -> datetime | None:
-    """The time of the last occurrence of an Event; None if it has no valid time."""
-    values = (nested_map(event, "series").get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return max((seen for value in values if (seen := time_of(value)) is not None), default=None)
 
 
 def _is_missing(text: str) -> bool:

@@ -35,7 +35,6 @@ class Rollout:
     complete: bool = False
     paused: bool = False
     deadline_exceeded: bool = False
-    replica_failure: str = ""
     requeue_after: float | None = None
     serving: int | None = None
     doing: tuple[str, ...] = ()

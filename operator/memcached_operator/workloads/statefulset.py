@@ -64,12 +64,12 @@ def _until_deadline(live: Object, snapshot: Snapshot, now: datetime, extra: int)
     """Seconds until the rollout has made no progress for PROGRESS_DEADLINE. A StatefulSet has no field for it."""
     texts = [*_write_times(live), *_pod_times(snapshot)]
     progress = (time for text in texts if (time := past_time(text, now)) is not None)
-    last = max([_started(snapshot, now), *progress])
+    last = max([started(snapshot, now), *progress])
     ready = timedelta(seconds=live["spec"].get("minReadySeconds", 0) + extra)
     return (last + PROGRESS_DEADLINE + ready - now).total_seconds()
 
 
-def _started(snapshot: Snapshot, now: datetime) -> datetime:
+def started(snapshot: Snapshot, now: datetime) -> datetime:
     """The time at which the rollout started, from the last status; `now` if that does not report it yet."""
     status = nested_map(snapshot.cr, "status")
     by_type = {condition["type"]: condition for condition in nested_list(status, "conditions")}

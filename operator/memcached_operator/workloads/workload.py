@@ -1,20 +1,22 @@
 """Computes the conditions of an object that runs as a workload."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
+from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
-from memcached_operator.workloads import mounts
+from memcached_operator.workloads import creation, mounts
 from memcached_operator.workloads.failures import failures
 from memcached_operator.workloads.obstacles import obstacles
-from memcached_operator.workloads.pods import running_pod_names
-from memcached_operator.workloads.rollout import Rollout
+from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
 from memcached_operator.workloads.rules import PodRules
+from memcached_operator.workloads.statefulset import started
 
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
@@ -56,18 +58,19 @@ def workload_state(
     failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
     met = obstacles(snapshot.pods, now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
+    uncreated = creation.problems(snapshot)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
-    degraded = _by_severity([*problems, *pod_problems, *_rollout_problems(rollout, hint)])
     nodes = running_pod_names(snapshot.pods)
-    # Pods and workloads are watched separately. The rollout is complete when both agree, so that `nodes` is correct.
-    complete = rollout.complete and len(nodes) == rollout.size
-    stalled = any(problem.blocks for problem in problems) or rollout.deadline_exceeded
+    rollout = _with_known_pods(rollout, len(nodes), snapshot, now)
+    late = list(_late(rollout, len(nodes), snapshot, hint))
+    degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
+    stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
     observed = (
         _available(rollout, hint),
-        _progressing(rollout, transient, hint, resume, stalled=stalled, complete=complete),
-        _degraded(degraded, outcome.notices, "" if complete else hint),
+        _progressing(rollout, transient, resume, hint, stalled=stalled),
+        _degraded(degraded, outcome.notices, _unhealthy(rollout, hint)),
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
@@ -86,17 +89,41 @@ def _reported(cr: Object) -> str:
     return next((each.get("message", "") for each in conditions if each["type"] == c.DEGRADED), "")
 
 
-def _rollout_problems(rollout: Rollout, hint: str) -> Iterable[Problem]:
-    if rollout.replica_failure:
-        yield Problem(c.APPLY_FAILED, f"Pods cannot be created: {rollout.replica_failure}")
+def _with_known_pods(rollout: Rollout, known: int, snapshot: Snapshot, now: datetime) -> Rollout:
+    """The rollout, which is complete only when its running pods are known, within the deadline.
+
+    Pods and workloads are watched separately, and `nodes` must be correct when the rollout is complete. Not all pods
+    are kept if there are very many with the same labels.
+    """
+    if not rollout.complete or known == rollout.size:
+        return rollout
+    left = (started(snapshot, now) + PROGRESS_DEADLINE - now).total_seconds()
+    return replace(rollout, complete=False, deadline_exceeded=left <= 0, requeue_after=left if left > 0 else None)
+
+
+def _late(rollout: Rollout, known: int, snapshot: Snapshot, hint: str) -> Iterator[Problem]:
+    """The problem that the rollout has made no progress for too long."""
     if rollout.deadline_exceeded:
         message = f"The rollout exceeded its progress deadline: {rollout.updated} of {rollout.size} pods are updated"
-        yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {hint or 'see kubectl describe pods'}")
+        yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {hint or _delayed_by(rollout, known, snapshot)}")
+
+
+def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot) -> str:
+    """What delays a rollout, and the command that shows more."""
+    meta = snapshot.cr["metadata"]
+    name, namespace = meta["name"], f"-n {meta['namespace']}"
+    if slots := creation.missing_slots(snapshot):
+        return f"pod {slots[0]} does not exist; see kubectl describe statefulset {namespace} {name}"
+    pods = [pod for pod in snapshot.pods if is_active(pod)]
+    if waiting := sorted(pod["metadata"]["name"] for pod in pods if not is_ready(pod)):
+        return f"pod {waiting[0]} is not ready; see kubectl describe pod {namespace} {waiting[0]}"
+    if not pods:
+        return f"no pods exist; see kubectl describe {rollout.workload.lower()} {namespace} {name}"
+    return f"the operator knows {known} running pods; see kubectl get pods {namespace} -l {labels.INSTANCE}={name}"
 
 
 def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
-    state = "are ready" if rollout.serving is None else "serve clients"
-    message = f"{min(rollout.usable, rollout.size)} of {rollout.size} pods {state}"
+    message = _count(rollout)
     if not rollout.exists:
         message = f"The {rollout.workload} does not exist yet"
     if rollout.available:
@@ -105,8 +132,14 @@ def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
     return _condition(c.AVAILABLE, c.FALSE, c.MINIMUM_REPLICAS_UNAVAILABLE, message)
 
 
+def _count(rollout: Rollout) -> str:
+    """The number of pods that serve clients."""
+    state = "are ready" if rollout.serving is None else "serve clients"
+    return f"{min(rollout.usable, rollout.size)} of {rollout.size} pods {state}"
+
+
 def _progressing(
-    rollout: Rollout, transient: list[Problem], hint: str, resume: str, *, stalled: bool, complete: bool
+    rollout: Rollout, transient: list[Problem], resume: str, hint: str, *, stalled: bool
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
@@ -115,7 +148,7 @@ def _progressing(
         return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, f"{message}; to continue, {resume}")
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
-    if complete:
+    if rollout.complete:
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
@@ -124,10 +157,19 @@ def _progressing(
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join(filter(None, [message, *rollout.doing, hint])))
 
 
-def _degraded(problems: list[Problem], notices: Iterable[str], hint: str) -> dict[str, Any]:
-    """Degraded, from all problems, the most severe first. `hint`: what pods wait for."""
-    healthy = f"No component has failed, but {hint}" if hint else "All components are healthy"
-    message = ". ".join([_join(problems) if problems else healthy, *notices])
+def _unhealthy(rollout: Rollout, hint: str) -> str:
+    """Why not all components count as healthy, although no problem is known; empty if they do."""
+    if rollout.complete or (rollout.paused and rollout.usable >= rollout.size and not hint):
+        return ""
+    state = "the rollout is not complete" if rollout.usable >= rollout.size else _count(rollout)
+    if not rollout.exists:
+        state = f"the {rollout.workload} does not exist yet"
+    return f"No component has failed, but {state}{'; ' if hint else ''}{hint}"
+
+
+def _degraded(problems: list[Problem], notices: Iterable[str], unhealthy: str) -> dict[str, Any]:
+    """Degraded, from all problems, the most severe first. `unhealthy`: what is not healthy without a problem."""
+    message = ". ".join([_join(problems) if problems else unhealthy or "All components are healthy", *notices])
     status, reason = (c.TRUE, problems[0].reason) if problems else (c.FALSE, c.AS_EXPECTED)
     return _condition(c.DEGRADED, status, reason, message)
 

@@ -9,7 +9,8 @@ import pytest
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.reconcile.mount_events import MAX_BYTES, MountEvents
+from memcached_operator.reconcile.event_reader import MAX_BYTES
+from memcached_operator.reconcile.mount_events import MountEvents
 from memcached_operator.workloads.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
 from unit.builders import MEMCACHEDS, NOW, memcached
 from unit.workloads.test_mounts import event, running, stuck
@@ -358,4 +359,4 @@ def test_events_of_a_flood_are_not_all_read(caplog: pytest.LogCaptureFixture) ->
         assert world.reconcile(stuck()) == (event(), event())
 
     run(scenario)
-    assert "Events in namespace 'test': only 4 MiB of those about one pod are read" in caplog.text
+    assert "Events in namespace 'test': only 4 MiB of those about one object are read" in caplog.text

@@ -146,6 +146,26 @@ def test_pods_are_needed_as_far_as_their_object_can_have_them() -> None:
     assert needed(cache, PODS) == 2 * 3 + SURGE + 1
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_completed_pods_do_not_displace_others(phase: str) -> None:
+    """Evicted pods keep their owner and stay until they are deleted: a node under pressure can leave thousands."""
+    cache = made(memcached(size=3))
+    for number in range(allowances.MAX_OBJECTS + 100):
+        assert not cache.put(PODS, pod(f"a-{number}", phase=phase)), "no reconcile needs it"
+    for number in range(3):
+        assert cache.put(PODS, pod(f"b-{number}"))
+    assert (needed(cache, PODS), len(cache.keys(PODS)), cache.refused("test")) == (3, 3, 0)
+
+
+def test_completed_pod_counts_as_deleted() -> None:
+    cache = made(memcached(size=3))
+    assert cache.put_event(PODS, pod("a", version=1))
+    assert cache.put_event(PODS, pod("a", version=3, phase="Failed"))
+    assert not cache.put(PODS, pod("a", version=2)), "the response to a write can arrive later"
+    assert not cache.put_event(PODS, pod("a", version=4, phase="Failed"))
+    assert cache.keys(PODS) == []
+
+
 def test_large_pod_is_not_needed() -> None:
     cache = made(memcached())
     cache.put(PODS, with_meta(pod("a"), annotations={"memcached-operator.example.com/a": "x" * MAX_POD}))

@@ -77,17 +77,6 @@ def test_deadline(condition: dict[str, str], expected: bool) -> None:
     assert deployment_rollout(deployment(conditions={"Progressing": condition})).deadline_exceeded is expected
 
 
-FAILURES = {
-    "quota exceeded": ({"status": "True", "message": "exceeded quota"}, "exceeded quota"),
-    "resolved": ({"status": "False", "message": "exceeded quota"}, ""),
-}
-
-
-@pytest.mark.parametrize(("condition", "failure"), FAILURES.values(), ids=FAILURES.keys())
-def test_replica_failure(condition: dict[str, str], failure: str) -> None:
-    assert deployment_rollout(deployment(conditions={"ReplicaFailure": condition})).replica_failure == failure
-
-
 def controlled(kind: str = "ReplicaSet", name: str = "cache-5d4f", template: str | None = "5d4f") -> Object:
     """A pod with our labels and this controller. `template`: the hash of its pod template."""
     found = pod()

@@ -25,10 +25,12 @@ RESUME = "set spec.rollout.paused to false"
 RULES = PodRules("Memcached", {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")})
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 HEALTHY = ("False", "AsExpected", "All components are healthy")
+ABC = (pod("a"), pod("b"), pod("c"))
 STALLED = "The rollout is stalled; see the Degraded condition"
 DEADLINE_EXCEEDED = {"Progressing": {"status": "False", "reason": "ProgressDeadlineExceeded"}}
 REPLICA_FAILURE = {"ReplicaFailure": {"status": "True", "message": "exceeded quota"}}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no memory"}
+PENDING = pod("d", phase="Pending", conditions=[UNSCHEDULABLE])
 IMAGE_UNAVAILABLE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
 
 
@@ -134,6 +136,14 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         snapshot(deployment(updatedReplicas=1)),
         ("True", "RollingOut", "1 of 3 pods are updated"),
     ),
+    "a pod of a rollout cannot be scheduled": (
+        snapshot(deployment(1, readyReplicas=1, updatedReplicas=1), pod("a"), PENDING),
+        ("True", "RollingOut", "1 of 1 pods are updated; pod d cannot be scheduled: no memory"),
+    ),
+    "pods cannot be created": (
+        snapshot(deployment(conditions=REPLICA_FAILURE), pod("a")),
+        ("False", "Stalled", STALLED),
+    ),
     "the counts are of an earlier generation": (
         snapshot(deployment(updatedReplicas=3, observedGeneration=1)),
         ("True", "RollingOut", "0 of 3 pods are updated"),
@@ -172,12 +182,42 @@ def test_progressing(observed: Observed, expected: tuple[str, str, str]) -> None
     assert conditions_of(observed)["Progressing"] == expected
 
 
+LATE = "The rollout exceeded its progress deadline"
+
+
+def ready_pod(name: str) -> Object:
+    """A pod that is ready."""
+    return pod(name, conditions=[{"type": "Ready", "status": "True"}])
+
+
+def since(time: str) -> Object:
+    """A Memcached that reports a rollout since a time."""
+    progressing = {"type": "Progressing", "status": "True", "reason": "RollingOut", "lastTransitionTime": time}
+    return {**memcached(), "status": {"observedGeneration": 1, "conditions": [progressing]}}
+
+
+def unhealthy(state: str) -> tuple[str, str, str]:
+    """Degraded, if pods do not run although no problem is known."""
+    return ("False", "AsExpected", f"No component has failed, but {state}")
+
+
 DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
-    "healthy": (snapshot(rolled_out()), HEALTHY),
-    "no Deployment yet": (snapshot(None), HEALTHY),
+    "healthy": (snapshot(rolled_out(), *ABC), HEALTHY),
+    "healthy, paused": (snapshot(PAUSED, *ABC), HEALTHY),
+    "no Deployment yet": (snapshot(None), unhealthy("the Deployment does not exist yet")),
+    "pods are missing": (snapshot(deployment(readyReplicas=2), *ABC[:2]), unhealthy("2 of 3 pods are ready")),
+    "pods are missing, paused": (
+        snapshot({**deployment(readyReplicas=2), "spec": {"replicas": 3, "paused": True}}, *ABC[:2]),
+        unhealthy("2 of 3 pods are ready"),
+    ),
+    "a rollout": (snapshot(deployment(readyReplicas=3), *ABC), unhealthy("the rollout is not complete")),
+    "a pod of a rollout cannot be scheduled": (
+        snapshot(deployment(readyReplicas=3), *ABC, PENDING),
+        unhealthy("the rollout is not complete; pod d cannot be scheduled: no memory"),
+    ),
     "a pod has an obstacle": (
         snapshot(deployment(), pod("a", phase="Pending", conditions=[UNSCHEDULABLE]), notices=("One",)),
-        ("False", "AsExpected", "No component has failed, but pod a cannot be scheduled: no memory. One"),
+        unhealthy("0 of 3 pods are ready; pod a cannot be scheduled: no memory. One"),
     ),
     "progress deadline exceeded, because of an obstacle": (
         snapshot(
@@ -191,14 +231,17 @@ DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         ),
     ),
     "healthy, with notices": (
-        snapshot(rolled_out(), notices=("One", "Two")),
+        snapshot(rolled_out(), *ABC, notices=("One", "Two")),
         ("False", "AsExpected", "All components are healthy. One. Two"),
     ),
     "a problem, with a notice": (
         snapshot(None, problems=(CONFLICT,), notices=("One",)),
         ("True", "Conflict", f"{CONFLICT.message}. One"),
     ),
-    "waiting for a deletion": (snapshot(None, problems=(WAITING_FOR_DELETION,)), HEALTHY),
+    "waiting for a deletion": (
+        snapshot(None, problems=(WAITING_FOR_DELETION,)),
+        unhealthy("the Deployment does not exist yet"),
+    ),
     "invalid spec": (
         snapshot(rolled_out(), problems=(Problem("InvalidSpec", "spec.size: must be at least 1"),)),
         ("True", "InvalidSpec", "spec.size: must be at least 1"),
@@ -217,8 +260,37 @@ DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         (
             "True",
             "ProgressDeadlineExceeded",
-            "The rollout exceeded its progress deadline: 1 of 3 pods are updated; see kubectl describe pods",
+            f"{LATE}: 1 of 3 pods are updated; no pods exist; see kubectl describe deployment -n test cache",
         ),
+    ),
+    "progress deadline exceeded, a pod is not ready": (
+        snapshot(deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=1), ready_pod("a"), pod("c"), pod("b")),
+        (
+            "True",
+            "ProgressDeadlineExceeded",
+            f"{LATE}: 1 of 3 pods are updated; pod b is not ready; see kubectl describe pod -n test b",
+        ),
+    ),
+    "progress deadline exceeded, a pod cannot be scheduled": (
+        snapshot(deployment(1, conditions=DEADLINE_EXCEEDED, updatedReplicas=1), pod("a"), PENDING),
+        (
+            "True",
+            "ProgressDeadlineExceeded",
+            f"{LATE}: 1 of 1 pods are updated; pod d cannot be scheduled: no memory",
+        ),
+    ),
+    "complete, but the operator does not know all pods": (
+        snapshot(rolled_out(), ready_pod("a"), cr=since("2030-01-01T11:50:00Z")),
+        (
+            "True",
+            "ProgressDeadlineExceeded",
+            f"{LATE}: 3 of 3 pods are updated; the operator knows 1 running pods; "
+            "see kubectl get pods -n test -l app.kubernetes.io/instance=cache",
+        ),
+    ),
+    "complete, but the operator does not know all pods yet": (
+        snapshot(rolled_out(), ready_pod("a"), cr=since("2030-01-01T11:50:01Z")),
+        unhealthy("the rollout is not complete"),
     ),
 }
 
@@ -228,7 +300,7 @@ def test_degraded(observed: Observed, expected: tuple[str, str, str]) -> None:
     assert conditions_of(observed)["Degraded"] == expected
 
 
-DEADLINE = "The rollout exceeded its progress deadline: 3 of 3 pods are updated; see kubectl describe pods"
+DEADLINE = f"{LATE}: 3 of 3 pods are updated; no pods exist; see kubectl describe deployment -n test cache"
 INVALID = Problem("InvalidSpec", "spec.size: must be at least 1")
 APPLY_FAILED = Problem("ApplyFailed", "Deployment cache: no")
 STALLED_BY: dict[str, tuple[Observed, tuple[str, str, str] | None]] = {
@@ -246,7 +318,11 @@ STALLED_BY: dict[str, tuple[Observed, tuple[str, str, str] | None]] = {
     ),
     "no progress in time, because pods crash": (
         snapshot(deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=3), crashed()),
-        ("True", "ProgressDeadlineExceeded", DEADLINE),
+        (
+            "True",
+            "ProgressDeadlineExceeded",
+            f"{LATE}: 3 of 3 pods are updated; pod cache-1 is not ready; see kubectl describe pod -n test cache-1",
+        ),
     ),
     "several": (
         snapshot(
@@ -331,7 +407,7 @@ REQUEUE_AFTER: dict[str, tuple[list[Any], float | None]] = {
 
 @pytest.mark.parametrize(("pods", "requeue_after"), REQUEUE_AFTER.values(), ids=REQUEUE_AFTER.keys())
 def test_requeue_after(pods: list[Object], requeue_after: float | None) -> None:
-    assert state_of(snapshot(rolled_out(), *pods)).requeue_after == requeue_after
+    assert state_of(snapshot(rolled_out(len(pods)), *pods)).requeue_after == requeue_after
 
 
 def test_nodes_are_the_names_of_live_pods() -> None:

@@ -1,0 +1,91 @@
+"""Reads why pods of workloads are missing, and makes the workloads' controllers try again."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from memcached_api import conditions as c
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
+from memcached_operator.kube.resource import PODS, Key, Object, nested_list
+from memcached_operator.reconcile.event_reader import EventReader, Occasion
+from memcached_operator.status.conditions import timestamp
+from memcached_operator.workloads import creation
+
+log = logging.getLogger(__name__)
+
+RETRY_ANNOTATION: Final = "memcached-operator.example.com/retried-at"
+"""Annotation of a workload whose pods are missing: the time at which its controller was last made to try again.
+
+The controllers of Kubernetes double their delay up to 17 min, but try again at once after any change of the workload. A
+Deployment's controller copies annotations to the ReplicaSet.
+"""
+
+RETRY_MANAGER: Final = "memcached-operator-retry"
+"""The field manager of the annotation. With the operator's own, the next apply would remove the annotation, and the
+time of the change would count as progress of a rollout."""
+
+
+class CreationEvents(EventReader[creation.Demand]):
+    """The Events about pods that cannot be created, and the pods of other owners that have the names of slots."""
+
+    name = "creation-events"
+    consequence = "the reasons why pods cannot be created are not reported"
+
+    def __init__(self, client: ApiClient, cache: Cache, on_change: Callable[[Key], None]) -> None:
+        super().__init__(client, on_change)
+        self._cache = cache
+
+    def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
+        """What is known. It is forgotten when no pods are missing any more."""
+        known = super().of(key, snapshot, now)
+        state = self._states.get(key)
+        if state is not None and state.demand is None:
+            self.forget(key)
+            return ()
+        return known
+
+    def _demand(self, snapshot: Snapshot, occasion: Occasion) -> creation.Demand | None:
+        return creation.demand(snapshot, occasion.waited, reported=occasion.reported)
+
+    def _period(self, key: Key, demand: creation.Demand) -> float:  # noqa: ARG002 - the class
+        return creation.period(self._waited(key))
+
+    def _is_reported(self, cr: Object) -> bool:
+        conditions = nested_list(cr, "status", "conditions")
+        return not {c.APPLY_FAILED, c.CONFLICT}.isdisjoint(condition.get("reason") for condition in conditions)
+
+    async def _read(self, key: Key, demand: creation.Demand) -> tuple[Object, ...]:
+        if demand.observed and self._waited(key) >= creation.RETRY_PERIOD:
+            await self._retry(demand)
+
+        def relevant(events: Iterable[Object]) -> Iterator[Object]:
+            return creation.relevant(events, demand.workload, datetime.now(UTC))
+
+        found = await self._events(key.namespace, demand.fields, creation.MAX_EVENTS, relevant)
+        for slot in demand.slots:
+            found += await self._obstacles(key.namespace, slot, demand.uid)
+        return tuple(found)
+
+    async def _obstacles(self, namespace: str, slot: str, uid: str) -> list[Object]:
+        """The pod of another owner with the name of a slot. Only pods with the operator's label are watched."""
+        found: list[Object] = []
+        async for page in self._client.list(PODS, namespace, fields=f"metadata.name={slot}", limit=1):
+            found += [obstacle for pod in page.items if (obstacle := creation.obstacle(pod, uid)) is not None]
+        return found
+
+    async def _retry(self, demand: creation.Demand) -> None:
+        """Make the controller of a workload try again to create pods, by a change that has no other effect."""
+        annotations = {RETRY_ANNOTATION: timestamp(datetime.now(UTC))}
+        patch = {"metadata": {"uid": demand.uid, "annotations": annotations}}
+        key = demand.workload
+        try:
+            path, manager = key.resource.path(key.namespace, key.name), {"fieldManager": RETRY_MANAGER}
+            reply = await self._client.request("PATCH", path, patch, MERGE_PATCH, manager)
+        except ApiError as error:
+            log.warning("%s: cannot make its controller try again to create pods: %s", key, error)
+            return
+        log.info("%s lacks pods: its controller tries again to create them", key)
+        self._cache.put(key.resource, reply)

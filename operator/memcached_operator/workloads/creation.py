@@ -1,0 +1,238 @@
+"""Explains why pods of a workload are not created, from what the cluster reports.
+
+A Deployment has a condition with the API server's error message. It is not updated while the Deployment is paused, or
+when the message changes. A StatefulSet has no such condition. Both have Events with the latest message, but not if
+another owner's pod has the name of a slot.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from memcached_api import conditions as c
+from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    EVENTS,
+    PODS,
+    STATEFULSETS,
+    Key,
+    Object,
+    Resource,
+    controller_of,
+    key_of,
+    nested_list,
+    nested_map,
+)
+from memcached_operator.workloads.creation_remedies import remedy
+from memcached_operator.workloads.times import last_seen, time_of
+
+START_PERIOD: Final = 4.0
+"""Seconds for which pods must be missing before the cause is read: a normal creation takes less than one."""
+
+RETRY_PERIOD: Final = 60.0
+"""Seconds for which pods must be missing before the workload's controller is made to try again."""
+
+MIN_PERIOD: Final = 15.0
+MAX_PERIOD: Final = 300.0
+"""Minimum and maximum seconds between two reads of the cause for one object, and between two retries."""
+
+RECENT: Final = 1000.0 + 300.0 + MAX_PERIOD
+"""Seconds after its last occurrence for which an Event counts. A controller tries again after at most 1000 s (client-go
+util/workqueue), and its spam filter allows an Event of an object at least every 300 s (client-go tools/record)."""
+
+MAX_EVENTS: Final = 50
+"""Maximum Events that are read of one object. A controller merges more than 10 similar ones."""
+
+MAX_SIZE: Final = 1000
+MAX_SLOTS: Final = 3
+"""Maximum slots of one object that are considered, and that are looked for among the pods of other owners."""
+
+MAX_LENGTH: Final = 4096
+MAX_TEXT: Final = 1000
+"""Characters of a message that are read, and that are reported. Anyone who can create Events can write it."""
+
+MAX_OWNER: Final = 100
+"""Characters of the kind and of the name of another pod's owner that are reported. Anyone can write them, too."""
+
+NAME: Final = r"([-.a-z0-9]{1,253})"
+
+OF_SLOT: Final = re.compile(rf"reate Pod {NAME} in StatefulSet {NAME} failed error: (.+)", re.DOTALL)
+"""The message of an Event of a StatefulSet (kubernetes pkg/controller/statefulset/stateful_pod_control.go)."""
+
+OF_REPLICA_SET: Final = re.compile(r"Error creating: (.+)", re.DOTALL)
+"""The message of an Event of a ReplicaSet (kubernetes pkg/controller/controller_utils.go)."""
+
+HASH: Final = "-[a-z0-9]{1,10}"
+"""The end of the name of a ReplicaSet, after the name of its Deployment."""
+
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What is needed to explain missing pods.
+
+    `uid`: that of the workload. `fields`: the field selector of its Events. `slots`: missing pods of a StatefulSet.
+    `after`, `period`: as for every demand. `observed`: the workload's controller has seen the latest spec.
+    """
+
+    workload: Key
+    uid: str
+    fields: str
+    slots: tuple[str, ...]
+    after: float
+    period: float
+    observed: bool
+    urgent: bool = True
+
+
+def demand(snapshot: Snapshot, waited: float, *, reported: bool) -> Demand | None:
+    """What is needed to explain missing pods; None if no pods are missing.
+
+    `waited`: seconds since pods are missing. `reported`: the status may report the cause already.
+    """
+    resource, live = _workload(snapshot)
+    slots = missing_slots(snapshot)
+    if live is None or live["metadata"].get("deletionTimestamp") or not (slots or _lacks_pods(live, resource)):
+        return None
+    uid = live["metadata"]["uid"]
+    about = f"involvedObject.uid={uid}" if resource == STATEFULSETS else "involvedObject.kind=ReplicaSet"
+    return Demand(
+        key_of(resource, live),
+        uid,
+        f"{about},reason=FailedCreate",
+        tuple(slots[:MAX_SLOTS]),
+        0.0 if reported else max(0.0, START_PERIOD - waited),
+        period(waited),
+        nested_map(live, "status").get("observedGeneration", 0) >= live["metadata"].get("generation", 0),
+    )
+
+
+def period(waited: float) -> float:
+    """Seconds until the next read for an object whose pods have been missing for `waited` seconds: first often, then
+    each minute, and after ten minutes more rarely.
+    """
+    return max(MIN_PERIOD, min(waited, RETRY_PERIOD), min(waited / 10, MAX_PERIOD))
+
+
+def missing_slots(snapshot: Snapshot) -> list[str]:
+    """The names of the pods of a StatefulSet that do not exist, the first slot first."""
+    live = snapshot.child(STATEFULSETS)
+    if live is None:
+        return []
+    name, start = live["metadata"]["name"], nested_map(live, "spec", "ordinals").get("start", 0)
+    existing = {pod["metadata"]["name"] for pod in snapshot.pods}
+    slots = (f"{name}-{slot}" for slot in range(start, start + min(live["spec"].get("replicas", 1), MAX_SIZE)))
+    return [slot for slot in slots if slot not in existing]
+
+
+def creation_failure(snapshot: Snapshot) -> str:
+    """The reason why pods of the workload cannot be created, in the cluster's words; empty if none is known."""
+    return "; ".join(problem.message for problem in problems(snapshot))
+
+
+def problems(snapshot: Snapshot) -> list[Problem]:
+    """The problems that prevent pods of the workload from being created."""
+    slots = missing_slots(snapshot)
+    found = [_taken(pod) for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
+    if failure := _of_slots(snapshot, slots) or _of_deployment(snapshot):
+        advice = remedy(failure)
+        text = f"Pods cannot be created: {quote_if_needed(failure, MAX_TEXT)}"
+        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}" if advice else text))
+    return found
+
+
+def relevant(events: Iterable[Object], workload: Key, now: datetime) -> Iterator[Object]:
+    """The recent Events about pods that cannot be created for a workload, with the fields that are used."""
+    for event in events:
+        seen = last_seen(event)
+        name = nested_map(event, "involvedObject").get("name", "")
+        if seen is not None and (now - seen).total_seconds() <= RECENT and _is_about(name, workload):
+            text = (event.get("message") or "")[:MAX_LENGTH]
+            yield {"kind": EVENTS.kind, "message": text, "lastTimestamp": seen.isoformat()}
+
+
+def obstacle(pod: Object, uid: str) -> Object | None:
+    """What is used of a pod with the name of a missing slot; None if it is no obstacle.
+
+    It is none if it belongs to the StatefulSet with this uid, or if it is being deleted.
+    """
+    controller = controller_of(pod)
+    if pod["metadata"].get("deletionTimestamp") or (controller is not None and controller["uid"] == uid):
+        return None
+    meta = {name: pod["metadata"][name] for name in ("name", "namespace")}
+    owner = {} if controller is None else {name: controller[name] for name in ("kind", "name")}
+    return {"kind": PODS.kind, "metadata": meta, "owner": owner}
+
+
+def _taken(pod: Object) -> Problem:
+    """The problem that another owner's pod has the name of a slot."""
+    owner = " ".join(quote_if_needed(str(text), MAX_OWNER) for text in pod["owner"].values())
+    belongs = f"belongs to {owner}" if owner else "is not managed by this operator"
+    meta = pod["metadata"]
+    remedy = f"The pod is not modified. Delete it: kubectl delete pod -n {meta['namespace']} {meta['name']}"
+    return Problem(c.CONFLICT, f"Pod {meta['name']} has the name of a slot, and {belongs}. {remedy}")
+
+
+def _workload(snapshot: Snapshot) -> tuple[Resource, Object | None]:
+    live = snapshot.child(STATEFULSETS)
+    return (DEPLOYMENTS, snapshot.child(DEPLOYMENTS)) if live is None else (STATEFULSETS, live)
+
+
+def _is_about(name: str, workload: Key) -> bool:
+    """Whether an object of an Event is the workload, or a ReplicaSet of it."""
+    end = "" if workload.resource == STATEFULSETS else HASH
+    return re.fullmatch(re.escape(workload.name) + end, name) is not None
+
+
+def _of_slots(snapshot: Snapshot, slots: Sequence[str]) -> str:
+    """The last error message about one of the missing slots; empty without one."""
+    return _latest((seen, match[3]) for seen, match in _matches(snapshot, OF_SLOT) if match[1] in slots)
+
+
+def _of_deployment(snapshot: Snapshot) -> str:
+    """The last error message about the pods of a Deployment; empty if it does not lack any."""
+    live = snapshot.child(DEPLOYMENTS)
+    if live is None or not _lacks_pods(live, DEPLOYMENTS):
+        return ""
+    texts = [(seen, match[1]) for seen, match in _matches(snapshot, OF_REPLICA_SET)]
+    texts += [(time_of(each.get("lastUpdateTime")) or NEVER, each.get("message", "")) for each in _failures(live)]
+    # Each attempt has another name: the message must not change while the cause does not.
+    generated = rf'"({re.escape(live["metadata"]["name"])}{HASH}-)[a-z0-9]{{5}}"'
+    return re.sub(generated, r'"\1…"', _latest(texts)[:MAX_LENGTH])
+
+
+def _lacks_pods(live: Object, resource: Resource) -> bool:
+    """Whether a Deployment cannot create pods, as far as its status shows that.
+
+    While it is paused, its condition is not updated, and it lacks pods only if there are fewer than desired.
+    """
+    if resource != DEPLOYMENTS:
+        return False
+    if live["spec"].get("paused"):
+        return nested_map(live, "status").get("replicas", 0) < live["spec"].get("replicas", 1)
+    return bool(_failures(live))
+
+
+def _failures(live: Object) -> list[Mapping[str, Any]]:
+    """The condition that pods cannot be created, if it is True."""
+    conditions = nested_list(live, "status", "conditions")
+    return [each for each in conditions if (each["type"], each["status"]) == ("ReplicaFailure", "True")]
+
+
+def _matches(snapshot: Snapshot, pattern: re.Pattern[str]) -> Iterator[tuple[datetime, re.Match[str]]]:
+    for event in snapshot.creation:
+        if event["kind"] == EVENTS.kind and (match := pattern.search(event["message"])):
+            yield last_seen(event) or NEVER, match
+
+
+def _latest(texts: Iterable[tuple[datetime, str]]) -> str:
+    return max(texts, default=(NEVER, ""))[1]
+
+
+def _name(obj: Object) -> str:
+    return obj["metadata"]["name"]

@@ -1,0 +1,277 @@
+"""Why pods of a workload are not created, from what the cluster reports."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
+from memcached_operator.status.conditions import timestamp
+from memcached_operator.workloads import creation
+from memcached_operator.workloads.creation_remedies import remedy
+from unit.builders import NOW, deployment, memcached, owned, pod
+
+SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
+QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
+RAISE = "raise ResourceQuota none, or lower the size or the requests and limits"
+FAILING: Any = {"ReplicaFailure": {"status": "True", "message": "no", "lastUpdateTime": "2030-01-01T11:00:00Z"}}
+
+
+def ago(seconds: float) -> str:
+    """A time before NOW."""
+    return timestamp(NOW - timedelta(seconds=seconds))
+
+
+def statefulset(size: int = 3, **meta: Any) -> Object:
+    """A live StatefulSet, whose controller has seen its latest spec."""
+    live = owned(resource=STATEFULSETS, generation=2, **meta)
+    return {**live, "spec": {"replicas": size}, "status": {"observedGeneration": 2}}
+
+
+def paused(size: int = 3, conditions: Any = None, **status: Any) -> Object:
+    """A paused Deployment."""
+    return {**deployment(size, conditions, **status), "spec": {"replicas": size, "paused": True}}
+
+
+def event(text: str, seen: float = 5, name: str = "cache") -> Object:
+    """An Event about an object with this name, last seen `seen` seconds ago."""
+    return {"involvedObject": {"name": name}, "message": text, "lastTimestamp": ago(seen)}
+
+
+def of_slot(slot: int, cause: str = QUOTA, seen: float = 5) -> Object:
+    """The Event that the pod of a slot cannot be created."""
+    error = f'create Pod cache-{slot} in StatefulSet cache failed error: pods "cache-{slot}" {cause}'
+    return event(error, seen)
+
+
+def of_replica_set(cause: str, seen: float = 5, name: str = "cache-5d4f", prefix: str = "") -> Object:
+    """The Event that a pod of a ReplicaSet cannot be created."""
+    return event(f'{prefix}Error creating: pods "{name}-x7p2j" {cause}', seen, name)
+
+
+def observed(live: Object | None, *events: Object, pods: tuple[Object, ...] = (), **creating: Any) -> Snapshot:
+    """A snapshot with this workload, and what was read about missing pods."""
+    resource: Resource = STATEFULSETS if live is not None and live["kind"] == "StatefulSet" else DEPLOYMENTS
+    key = Key(resource, "test", "cache")
+    read = (*creation.relevant(events, key, NOW), *creating.get("taken", ()))
+    return Snapshot(memcached(), {} if live is None else {key: live}, pods, creation=tuple(read))
+
+
+def slots(*numbers: int) -> tuple[Object, ...]:
+    """The pods of slots."""
+    return tuple(pod(f"cache-{number}") for number in numbers)
+
+
+def other(name: str = "cache-1", owner: Object | None = None, **meta: Any) -> Object:
+    """The pod of another owner, as it was read."""
+    references = {"ownerReferences": [{**owner, "uid": "other", "controller": True}]} if owner else {}
+    read = creation.obstacle({"metadata": {"name": name, "namespace": "test", **references, **meta}}, "child")
+    return {} if read is None else read
+
+
+FAILURES: dict[str, tuple[Snapshot, str]] = {
+    "no workload": (observed(None, of_slot(0)), ""),
+    "no Event": (observed(statefulset()), ""),
+    "all pods exist": (observed(statefulset(), of_slot(0), pods=slots(0, 1, 2)), ""),
+    "no pod of a StatefulSet": (
+        observed(statefulset(), of_slot(0)),
+        f'Pods cannot be created: pods "cache-0" {QUOTA}; {RAISE}',
+    ),
+    "a pod of a StatefulSet": (
+        observed(statefulset(), of_slot(1, "is odd"), pods=slots(0, 2)),
+        'Pods cannot be created: pods "cache-1" is odd',
+    ),
+    "the Event is about another pod": (observed(statefulset(), of_slot(2), pods=slots(0, 2)), ""),
+    "other slots exist": (
+        observed({**statefulset(), "spec": {"replicas": 2, "ordinals": {"start": 5}}}, of_slot(0)),
+        "",
+    ),
+    "the last of several Events counts": (
+        observed(statefulset(), of_slot(0, "is old", 9), of_slot(1, "is new", 3), of_slot(0, "is older", 20)),
+        'Pods cannot be created: pods "cache-1" is new',
+    ),
+    "an old Event": (observed(statefulset(), of_slot(0, seen=creation.RECENT + 1)), ""),
+    "an Event with another text": (observed(statefulset(), event("no")), ""),
+    "an Event with a long text": (
+        observed(statefulset(), of_slot(0, "x" * 5000)),
+        f'Pods cannot be created: "pods \\"cache-0\\" {"x" * 985}…"',
+    ),
+    "an Event with control characters": (
+        observed(statefulset(), of_slot(0, "is\nodd\x1b[31m")),
+        'Pods cannot be created: "pods \\"cache-0\\" is\\nodd\\u001b[31m"',
+    ),
+    "a Deployment": (observed(deployment(conditions=FAILING)), "Pods cannot be created: no"),
+    "a Deployment with a newer Event": (
+        observed(deployment(conditions=FAILING), of_replica_set("is odd")),
+        'Pods cannot be created: pods "cache-5d4f-…" is odd',
+    ),
+    "a Deployment with similar Events": (
+        observed(deployment(conditions=FAILING), of_replica_set("is odd", prefix="(combined from similar events): ")),
+        'Pods cannot be created: pods "cache-5d4f-…" is odd',
+    ),
+    "a Deployment with an older Event": (
+        observed(deployment(conditions=FAILING), of_replica_set("is odd", 3601)),
+        "Pods cannot be created: no",
+    ),
+    "a Deployment whose pods can be created again": (
+        observed(deployment(conditions={"ReplicaFailure": {"status": "False"}}), of_replica_set("is odd")),
+        "",
+    ),
+    "a Deployment with an Event of another one": (
+        observed(deployment(conditions=FAILING), of_replica_set("is odd", name="cache-a-5d4f")),
+        "Pods cannot be created: no",
+    ),
+    "a paused Deployment that lacks a pod": (
+        observed(paused(replicas=2), of_replica_set("is odd")),
+        'Pods cannot be created: pods "cache-5d4f-…" is odd',
+    ),
+    "a paused Deployment with all pods, and the condition from before": (
+        observed(paused(replicas=3, conditions=FAILING), of_replica_set("is odd")),
+        "",
+    ),
+    "the pod of another owner": (
+        observed(statefulset(), pods=slots(0, 2), taken=[other(owner={"kind": "Job", "name": "a"})]),
+        "Pod cache-1 has the name of a slot, and belongs to Job a. The pod is not modified. Delete it: "
+        "kubectl delete pod -n test cache-1",
+    ),
+    "a pod without an owner, and a quota": (
+        observed(statefulset(), of_slot(2, "is odd"), pods=slots(0), taken=[other()]),
+        "Pod cache-1 has the name of a slot, and is not managed by this operator. The pod is not modified. Delete it: "
+        'kubectl delete pod -n test cache-1; Pods cannot be created: pods "cache-2" is odd',
+    ),
+    "the pod of another owner with a slot that exists now": (
+        observed(statefulset(), pods=slots(0, 1), taken=[other()]),
+        "",
+    ),
+    "an owner with a strange name": (
+        observed(statefulset(1), taken=[other("cache-0", {"kind": "a\nb", "name": "x" * 999})]),
+        f'Pod cache-0 has the name of a slot, and belongs to "a\\nb" "{"x" * 100}…". The pod is not modified. '
+        "Delete it: kubectl delete pod -n test cache-0",
+    ),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "expected"), FAILURES.values(), ids=FAILURES.keys())
+def test_failure(snapshot: Snapshot, expected: str) -> None:
+    assert creation.creation_failure(snapshot) == expected
+
+
+def test_reasons() -> None:
+    snapshot = observed(statefulset(), of_slot(2), pods=slots(0), taken=[other()])
+    assert [(each.reason, each.blocks) for each in creation.problems(snapshot)] == [
+        ("Conflict", True),
+        ("ApplyFailed", True),
+    ]
+
+
+OBSTACLES: dict[str, tuple[Object, bool]] = {
+    "of nothing": ({}, True),
+    "of another owner": ({"ownerReferences": [{"kind": "Job", "name": "a", "uid": "b", "controller": True}]}, True),
+    "of the StatefulSet": ({"ownerReferences": [{"uid": "child", "controller": True}]}, False),
+    "being deleted": ({"deletionTimestamp": ago(1)}, False),
+}
+
+
+@pytest.mark.parametrize(("meta", "expected"), OBSTACLES.values(), ids=OBSTACLES.keys())
+def test_obstacle(meta: Object, expected: bool) -> None:
+    assert bool(other(**meta)) is expected
+
+
+DEMANDS: dict[str, tuple[Snapshot, str, tuple[str, ...]]] = {
+    "no workload": (observed(None), "", ()),
+    "all pods exist": (observed(statefulset(), pods=slots(0, 1, 2)), "", ()),
+    "the workload is being deleted": (observed(statefulset(deletionTimestamp=ago(1))), "", ()),
+    "the pod of a slot is being deleted": (
+        observed(
+            statefulset(1), pods=({**pod("cache-0"), "metadata": {"name": "cache-0", "deletionTimestamp": ago(1)}},)
+        ),
+        "",
+        (),
+    ),
+    "slots": (
+        observed(statefulset(9), pods=slots(1, 3)),
+        "involvedObject.uid=child",
+        ("cache-0", "cache-2", "cache-4"),
+    ),
+    "a Deployment": (observed(deployment()), "", ()),
+    "a Deployment that cannot create pods": (
+        observed(deployment(conditions=FAILING)),
+        "involvedObject.kind=ReplicaSet",
+        (),
+    ),
+    "a paused Deployment": (observed(paused(replicas=3)), "", ()),
+    "a paused Deployment that lacks a pod": (observed(paused(replicas=2)), "involvedObject.kind=ReplicaSet", ()),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "about", "names"), DEMANDS.values(), ids=DEMANDS.keys())
+def test_demand(snapshot: Snapshot, about: str, names: tuple[str, ...]) -> None:
+    found = creation.demand(snapshot, 0, reported=False)
+    if not about:
+        assert found is None
+        return
+    assert found is not None
+    assert (found.fields, found.slots) == (f"{about},reason=FailedCreate", names)
+    assert found.workload == (SLOTS if names else POOL)
+
+
+@pytest.mark.parametrize(("waited", "reported", "after"), [(0, False, 4), (3, False, 1), (9, False, 0), (0, True, 0)])
+def test_cause_is_read_after_a_normal_creation(waited: float, reported: bool, after: float) -> None:
+    found = creation.demand(observed(statefulset()), waited, reported=reported)
+    assert found is not None
+    assert found.after == after
+
+
+@pytest.mark.parametrize(("generation", "expected"), [(2, True), (3, False)])
+def test_controller_has_observed_the_spec(generation: int, expected: bool) -> None:
+    live = statefulset()
+    found = creation.demand(
+        observed({**live, "metadata": {**live["metadata"], "generation": generation}}), 0, reported=False
+    )
+    assert found is not None
+    assert found.observed is expected
+
+
+def test_period_grows() -> None:
+    assert [creation.period(waited) for waited in (0, 4, 30, 60, 600, 1200, 3000, 1e9)] == [
+        *(15, 15, 30, 60, 60, 120, 300, 300),
+    ]
+
+
+def test_excessive_size_is_not_enumerated() -> None:
+    """Another client can set any number."""
+    assert len(creation.missing_slots(observed(statefulset(2**31 - 1)))) == creation.MAX_SIZE
+
+
+REMEDIES: dict[str, tuple[str, str]] = {
+    "quota": (QUOTA, RAISE),
+    "quota with amounts": (
+        "exceeded quota: mem, requested: limits.memory=1Gi, used: limits.memory=0, limited: limits.memory=1Mi",
+        "raise ResourceQuota mem,",
+    ),
+    "quota that needs a limit": ("failed quota: cpu: must specify limits.cpu for: memcached", "spec.resources"),
+    "limit": ("maximum memory usage per Container is 128Mi, but limit is 256Mi", "change the LimitRange"),
+    "request": ("minimum cpu usage per Container is 1, but request is 100m", "change the LimitRange"),
+    "sum": ("maximum cpu usage per Pod is 1, but limit is 2", "change the LimitRange"),
+    "ratio": (
+        "memory max limit to request ratio per Container is 1, but provided ratio is 2.0",
+        "change the LimitRange",
+    ),
+    "account": (
+        'error looking up service account sa/nope: serviceaccount "nope" not found',
+        "create ServiceAccount nope in this namespace, or correct its name",
+    ),
+    "priority": ("no PriorityClass with name nope was found", "create PriorityClass nope, or correct its name"),
+    "runtime": ('pod rejected: RuntimeClass "nope" not found', "create RuntimeClass nope, or correct its name"),
+    "security": ('violates PodSecurity "restricted:latest": privileged', "remove the fields that it names"),
+    "webhook": ('admission webhook "a.example.com" denied the request: no', ""),
+    "unknown": ("{}", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), REMEDIES.values(), ids=REMEDIES.keys())
+def test_remedy(text: str, expected: str) -> None:
+    advice = remedy(f'pods "cache-0" is forbidden: {text}')
+    assert expected in advice
+    assert bool(advice) is bool(expected)

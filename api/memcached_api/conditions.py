@@ -87,16 +87,17 @@ MEANINGS: Final = {
             "Correct the field that the message names.",
         ),
         CONFLICT: Meaning(
-            "A child's name is already used by an object that was created manually, or that belongs to an object of "
-            "another kind with the same name. The operator does not modify it, and checks again every 10 s. Or a "
-            "HorizontalPodAutoscaler scales the Deployment, although this object sets its size.",
+            "The name of a child, or of a slot's pod, is already used by an object that was created manually, or that "
+            "belongs to another object. The operator does not modify it, and checks again: a child every 10 s, a pod "
+            "within 5 minutes. Or a HorizontalPodAutoscaler scales the Deployment, although this object sets its size.",
             "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment.",
         ),
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods. Examples of causes: a quota, a LimitRange, Pod Security, a "
-            "missing permission, a node port that is in use, or an admission policy that forbids a field that "
-            "another client added.",
-            "Correct the cause. The condition's message contains the API server's error message.",
+            "missing ServiceAccount or PriorityClass, a missing permission, a node port that is in use, or an "
+            "admission policy that forbids a field that another client added.",
+            "Correct the cause. The condition's message contains the API server's error message. Pods are then "
+            "created within 5 minutes.",
         ),
         SECRET_UNAVAILABLE: Meaning(
             "A pod cannot mount a volume because a Secret, or one of its keys, does not exist. A pod that started "
@@ -119,9 +120,12 @@ MEANINGS: Final = {
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",
-            "Run `kubectl describe pods`. The most common cause is that no node has enough free resources.",
+            "Correct the cause that the message names, or run the command in it.",
         ),
-        AS_EXPECTED: Meaning("All components are healthy."),
+        AS_EXPECTED: Meaning(
+            "No problem is known. If all pods run and the rollout is complete, all components are healthy. Otherwise, "
+            "the message contains what is missing."
+        ),
     },
     READY: {
         AS_EXPECTED: Meaning("True: enough pods are ready, the rollout is complete, and Degraded is False."),

@@ -22,6 +22,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.reconcile.creation_events import RETRY_ANNOTATION
 
 pytestmark = pytest.mark.server
 
@@ -149,6 +150,19 @@ def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: st
     owned.relist(OWNS)
     assert owned.apply() == {f"create {resource.plural}": 1 for resource in others}
     assert owned.problems == []
+
+
+@pytest.mark.parametrize("resource", [STATEFULSETS, DEPLOYMENTS], ids=lambda resource: resource.kind)
+def test_controllers_of_workloads_can_be_made_to_try_again(
+    stolen_token: Account, namespace: str, resource: Resource
+) -> None:
+    owned = created(stolen_token, namespace, stable=resource == STATEFULSETS)
+    annotations = {RETRY_ANNOTATION: "2026-01-01T00:00:00Z"}
+    patch = {"metadata": {"uid": owned.live(resource)["metadata"]["uid"], "annotations": annotations}}
+    changed = stolen_token.change(owned.key(resource), patch)
+    assert changed["metadata"]["annotations"].items() >= annotations.items()
+    owned.relist([resource])
+    assert owned.apply() == {}, "it is no drift"
 
 
 @pytest.mark.parametrize("resource", MINIMAL, ids=lambda resource: resource.kind)

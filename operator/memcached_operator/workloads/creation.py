@@ -44,8 +44,9 @@ RECENT: Final = 1000.0 + 300.0 + MAX_PERIOD
 """Seconds after its last occurrence for which an Event counts. A controller tries again after at most 1000 s (client-go
 util/workqueue), and its spam filter allows an Event of an object at least every 300 s (client-go tools/record)."""
 
-MAX_EVENTS: Final = 50
-"""Maximum Events that are read of one object. A controller merges more than 10 similar ones."""
+MAX_EVENTS: Final = 500
+"""Maximum Events that are read of a StatefulSet, or of all ReplicaSets of a namespace: the uid of a Deployment's is not
+known. A controller merges more than 10 similar Events of an object."""
 
 MAX_SIZE: Final = 1000
 MAX_SLOTS: Final = 3

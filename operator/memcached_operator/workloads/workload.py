@@ -64,7 +64,8 @@ def workload_state(
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
     nodes = running_pod_names(snapshot.pods)
     rollout = _with_known_pods(rollout, len(nodes), snapshot, now)
-    late = list(_late(rollout, len(nodes), snapshot, hint))
+    cause = hint or ("" if uncreated else _delayed_by(rollout, len(nodes), snapshot))
+    late = list(_late(rollout, cause))
     degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
     observed = (
@@ -101,11 +102,11 @@ def _with_known_pods(rollout: Rollout, known: int, snapshot: Snapshot, now: date
     return replace(rollout, complete=False, deadline_exceeded=left <= 0, requeue_after=left if left > 0 else None)
 
 
-def _late(rollout: Rollout, known: int, snapshot: Snapshot, hint: str) -> Iterator[Problem]:
-    """The problem that the rollout has made no progress for too long."""
+def _late(rollout: Rollout, cause: str) -> Iterator[Problem]:
+    """The problem that the rollout has made no progress for too long. `cause`: empty if another problem says it."""
     if rollout.deadline_exceeded:
         message = f"The rollout exceeded its progress deadline: {rollout.updated} of {rollout.size} pods are updated"
-        yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {hint or _delayed_by(rollout, known, snapshot)}")
+        yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {cause}" if cause else message)
 
 
 def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot) -> str:

@@ -18,7 +18,8 @@ REMEDIES: Final = {
         "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment."
     ),
     ("Degraded", "ApplyFailed"): (
-        "Correct the cause. The condition's message contains the API server's error message."
+        "Correct the cause. The condition's message contains the API server's error message. Pods are then created "
+        "within 5 minutes."
     ),
     ("Degraded", "SecretUnavailable"): (
         "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The reason "
@@ -33,9 +34,7 @@ REMEDIES: Final = {
         "OOMKilled, raise the memory limit of this container. Exit code 64 means that memcached rejected its options "
         "or certificate. If the container is not part of the object, correct what adds it to the pods."
     ),
-    ("Degraded", "ProgressDeadlineExceeded"): (
-        "Run `kubectl describe pods`. The most common cause is that no node has enough free resources."
-    ),
+    ("Degraded", "ProgressDeadlineExceeded"): "Correct the cause that the message names, or run the command in it.",
 }
 """The action for each reason: that of docs/api.md, for a Memcached. A reason of a newer operator has none."""
 

@@ -263,6 +263,10 @@ DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
             f"{LATE}: 1 of 3 pods are updated; no pods exist; see kubectl describe deployment -n test cache",
         ),
     ),
+    "progress deadline exceeded, pods cannot be created": (
+        snapshot(deployment(conditions=DEADLINE_EXCEEDED | REPLICA_FAILURE)),
+        ("True", "ApplyFailed", f"Pods cannot be created: exceeded quota; {LATE}: 0 of 3 pods are updated"),
+    ),
     "progress deadline exceeded, a pod is not ready": (
         snapshot(deployment(conditions=DEADLINE_EXCEEDED, updatedReplicas=1), ready_pod("a"), pod("c"), pod("b")),
         (

@@ -1,0 +1,246 @@
+"""Pods that cannot be created, with the controllers of Kubernetes: each message, and its remedy as it is written."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from integration.control_plane import ControlPlane, eventually
+from integration.test_manager import cache, create, operator_requests, patch, run_operator, wait_until_ready
+from memcached_api.images import Images
+from memcached_operator.appservice.controller import APPSERVICES, appservice
+from memcached_operator.kube.client import ApiClient
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.creation_events import RETRY_ANNOTATION
+from memcached_operator.workloads import creation
+from support.draining import condition
+
+QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")
+LIMITS = Resource("", "v1", "LimitRange", "limitranges")
+ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
+PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
+RUNTIMES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
+KINDS = (memcached(Images("example.com/memcached:1")), appservice())
+SMALL: Object = {"resources": {"requests": {"memory": "128Mi"}, "limits": {"memory": "128Mi"}}}
+LARGE: Object = {"resources": {"requests": {"memory": "512Mi"}, "limits": {"memory": "512Mi"}}}
+
+Remedy = Callable[[ApiClient, str], Awaitable[Any]]
+
+
+def obj(resource: Resource, name: str, namespace: str = "", **content: Any) -> Object:
+    """An object."""
+    meta = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **content}
+
+
+async def make(client: ApiClient, resource: Resource, found: Object) -> None:
+    """Create an object."""
+    await client.request("POST", resource.path(found["metadata"].get("namespace")), found)
+
+
+async def remove(client: ApiClient, key: Key) -> None:
+    """Delete an object at once."""
+    await client.request("DELETE", key.resource.path(key.namespace, key.name), {"gracePeriodSeconds": 0})
+
+
+def with_pod(**spec: Any) -> Object:
+    """The part of a spec with these fields of the pod template."""
+    return {"podTemplate": {"spec": spec}}
+
+
+async def change(client: ApiClient, namespace: str, *, resource: Resource, name: str, spec: Object) -> None:
+    """Change the spec of an object."""
+    await patch(client, Key(resource, namespace, name), {"spec": spec})
+
+
+@dataclass(frozen=True)
+class Case:
+    """A spec whose pods cannot be created, what the status reports, and the remedy in the message."""
+
+    spec: Object
+    text: str
+    remedy: Remedy
+    reason: str = "ApplyFailed"
+    identity: str = "Stable"
+
+
+CASES: dict[str, Case] = {
+    "account": Case(
+        with_pod(serviceAccountName="nope"),
+        'serviceaccount "nope" not found; create ServiceAccount nope in this namespace',
+        lambda client, namespace: make(client, ACCOUNTS, obj(ACCOUNTS, "nope", namespace)),
+    ),
+    "priority": Case(
+        with_pod(priorityClassName="nope"),
+        "no PriorityClass with name nope was found; create PriorityClass nope, or correct its name",
+        partial(change, resource=MEMCACHEDS, name="priority", spec=with_pod(priorityClassName=None)),
+    ),
+    "runtime": Case(
+        with_pod(runtimeClassName="nope"),
+        'RuntimeClass "nope" not found; create RuntimeClass nope',
+        lambda client, _: make(client, RUNTIMES, obj(RUNTIMES, "nope", handler="runc")),
+    ),
+    "quota": Case(
+        with_pod(priorityClassName="system-node-critical"),
+        "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0; raise ResourceQuota none",
+        partial(change, resource=QUOTAS, name="none", spec={"hard": {"pods": "9"}}),
+    ),
+    "limit": Case(
+        with_pod(priorityClassName="system-cluster-critical"),
+        "failed quota: cpu: must specify limits.cpu for: memcached; set what it names in spec.resources",
+        partial(change, resource=MEMCACHEDS, name="limit", spec={"resources": {"limits": {"cpu": "1"}}}),
+    ),
+    "range": Case(
+        LARGE,
+        "maximum memory usage per Container is 256Mi, but limit is 512Mi; change the LimitRange",
+        partial(
+            change, resource=LIMITS, name="small", spec={"limits": [{"type": "Container", "max": {"memory": "1Gi"}}]}
+        ),
+    ),
+    "pooled": Case(
+        LARGE,
+        "maximum memory usage per Container is 256Mi, but limit is 512Mi; change the LimitRange",
+        partial(change, resource=MEMCACHEDS, name="pooled", spec=SMALL),
+        identity="Pooled",
+    ),
+    "taken": Case(
+        {},
+        "Pod taken-0 has the name of a slot, and is not managed by this operator. The pod is not modified. Delete it: "
+        "kubectl delete pod -n {} taken-0",
+        lambda client, namespace: remove(client, Key(PODS, namespace, "taken-0")),
+        reason="Conflict",
+    ),
+}
+
+
+async def prepare(client: ApiClient, namespace: str) -> None:
+    """Create what makes the API server reject pods. The quotas count only the pods of one case."""
+    for name, hard, scope in (
+        ("none", {"pods": "0"}, "system-node-critical"),
+        ("cpu", {"limits.cpu": "9"}, "system-cluster-critical"),
+    ):
+        selector = {"scopeName": "PriorityClass", "operator": "In", "values": [scope]}
+        spec = {"hard": hard, "scopeSelector": {"matchExpressions": [selector]}}
+        await make(client, QUOTAS, obj(QUOTAS, name, namespace, spec=spec))
+    limits = [{"type": "Container", "max": {"memory": "256Mi"}}]
+    await make(client, LIMITS, obj(LIMITS, "small", namespace, spec={"limits": limits}))
+    container = {"name": "c", "image": "example.com/other:1"}
+    await make(client, PODS, obj(PODS, "taken-0", namespace, spec={"containers": [container]}))
+
+
+async def reported(client: ApiClient, key: Key, reason: str, text: str) -> bool:
+    """Whether Degraded has the reason and the text."""
+    degraded = condition(await client.get(key) or {}, "Degraded")
+    return degraded.get("reason") == reason and text in degraded.get("message", "")
+
+
+def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read and try again every second."""
+    for name in ("MIN_PERIOD", "MAX_PERIOD", "RETRY_PERIOD"):
+        monkeypatch.setattr(creation, name, 1.0)
+
+
+def test_each_cause_is_reported_until_its_remedy_is_applied(
+    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasten(monkeypatch)
+
+    async def scenario(client: ApiClient) -> None:
+        await prepare(client, namespace)
+        for name, case in CASES.items():
+            await create(client, cache(namespace, name, size=1, identity=case.identity, **case.spec))
+        for name, case in CASES.items():
+            key = Key(MEMCACHEDS, namespace, name)
+            await eventually(partial(reported, client, key, case.reason, case.text.format(namespace)))
+        for case in CASES.values():
+            await case.remedy(client, namespace)
+        for name in CASES:
+            found = await wait_until_ready(client, namespace, name)
+            assert condition(found, "Degraded")["message"] == "All components are healthy"
+
+    try:
+        run_operator(plane, (namespace,), scenario)
+    finally:
+        plane.delete(Key(RUNTIMES, "", "nope"))
+
+
+def test_slot_that_is_not_created_again_during_a_pause_and_after_a_restart(
+    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status stays as it is after a restart of the operator. A retry changes no pod, and ends with its cause."""
+    key, workload = Key(MEMCACHEDS, namespace, "cache"), Key(STATEFULSETS, namespace, "cache")
+    text = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+
+    async def first(client: ApiClient) -> None:
+        await create(client, cache(namespace, size=2, identity="Stable", rollout={"paused": True}))
+        await eventually(lambda: are_ready(client, 2))
+        await make(client, QUOTAS, obj(QUOTAS, "q", namespace, spec={"hard": {"pods": "1"}}))
+        await remove(client, Key(PODS, namespace, "cache-1"))
+        await eventually(partial(reported, client, key, "ApplyFailed", text))
+
+    async def are_ready(client: ApiClient, number: int) -> bool:
+        found = await client.get(key)
+        return found is not None and found.get("status", {}).get("readyReplicas") == number
+
+    async def second(client: ApiClient) -> None:
+        audit = plane.audit()
+        before = await client.get(workload)
+        assert before is not None
+
+        async def is_read() -> bool:
+            requests = operator_requests(namespace, audit.requests(b"events"))
+            return any((each["verb"], each["objectRef"]["resource"]) == ("list", "events") for each in requests)
+
+        await eventually(is_read)
+        await asyncio.to_thread(audit.wait_until_quiet, 2, namespace)
+        assert audit.writes(namespace) == {}
+        hasten(monkeypatch)
+
+        async def is_tried_again() -> bool:
+            live = await client.get(workload)
+            return live is not None and RETRY_ANNOTATION in live["metadata"]["annotations"]
+
+        await eventually(is_tried_again)
+        await patch(client, Key(QUOTAS, namespace, "q"), {"spec": {"hard": {"pods": "2"}}})
+        await eventually(lambda: are_ready(client, 2))
+        await asyncio.to_thread(audit.wait_until_quiet, 3, namespace)
+        after = await client.get(workload)
+        assert after is not None
+        assert after["metadata"]["annotations"].pop(RETRY_ANNOTATION)
+        assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+        assert after["metadata"]["generation"] == before["metadata"]["generation"]
+        assert audit.writes(namespace)["delete pods"] == 0
+        found = await client.get(key)
+        assert found is not None
+        assert condition(found, "Degraded")["message"] == "All components are healthy"
+
+    run_operator(plane, (namespace,), first)
+    run_operator(plane, (namespace,), second)
+
+
+def test_paused_deployment_reports_the_cause_and_no_old_one(
+    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its condition is not updated while it is paused."""
+    hasten(monkeypatch)
+    key, workload = Key(APPSERVICES, namespace, "app"), Key(DEPLOYMENTS, namespace, "app")
+
+    async def scenario(client: ApiClient) -> None:
+        await make(
+            client, APPSERVICES, obj(APPSERVICES, "app", namespace, spec={"size": 1, "image": "example.com/app:1"})
+        )
+        await wait_until_ready(client, namespace, "app", APPSERVICES)
+        await make(client, QUOTAS, obj(QUOTAS, "q", namespace, spec={"hard": {"pods": "1"}}))
+        for size, paused_before in ((2, True), (3, False)):
+            await patch(client, workload, {"spec": {"paused": paused_before}})
+            await patch(client, key, {"spec": {"size": size}})
+            await eventually(partial(reported, client, key, "ApplyFailed", f"limited: pods={size - 1}; raise"))
+            await patch(client, workload, {"spec": {"paused": True}})
+            await patch(client, Key(QUOTAS, namespace, "q"), {"spec": {"hard": {"pods": str(size)}}})
+            await eventually(partial(reported, client, key, "AsExpected", "All components are healthy"))
+
+    run_operator(plane, (namespace,), scenario, kinds=KINDS)

@@ -139,9 +139,9 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """Port that the container listens on: a number, or the name of another entry of the list that sets a numeric
     `targetPort`. Defaults to `port`."""
 
-    node_port: Annotated[int, Meta(ge=30000, le=32767)] | None = None
-    """Port on every node. If absent, Kubernetes allocates one. It is kept as long as the number or the name of the port
-    stays the same."""
+    node_port: PortNumber | None = None
+    """Port on every node, in the range of the cluster, by default 30000–32767. If absent, Kubernetes allocates one. It
+    is kept as long as the number or the name of the port stays the same."""
 
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None
     """Application protocol, a hint for load balancers: a standard name such as `http`, or a name with a domain prefix

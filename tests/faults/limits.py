@@ -214,7 +214,7 @@ def _ports(rng: Random) -> Object:
             "name": rng.choice((*PORT_NAMES, None)),
             "protocol": rng.choice(("TCP", "UDP", None)),
             "targetPort": rng.choice((None, None, None, 8080, 0, 65535, 65536, *PORT_NAMES[3:])),
-            "nodePort": rng.choice((None, None, None, None, 29999, 30000, 32767, 32768)),
+            "nodePort": rng.choice((None, None, None, None, 0, 1, 65535, 65536)),
         }
         return {name: value for name, value in given.items() if value is not None}
 

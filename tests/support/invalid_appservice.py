@@ -9,7 +9,7 @@ from support.invalid_metadata import VALID as VALID_METADATA
 SIZE = "must be at least 1; to stop the service, delete the AppService object instead"
 IMAGE = "must be an image reference such as docker.io/library/nginx:1.28"
 PORT = "must be between 1 and 65535"
-NODE_PORT = "must be between 30000 and 32767; remove the field to let Kubernetes choose one"
+NODE_PORT = "must be between 1 and 65535; remove the field to let Kubernetes choose one"
 PORT_NAME = "must consist of lower-case letters, digits and '-'"
 TWICE = "must be unique among the ports with the same protocol"
 TARGET = "or the name of another entry of ports with the same protocol and a numeric targetPort"
@@ -42,7 +42,12 @@ _RULES: Table = {
         ports({"name": "a", "port": 80}, {"name": "b", "port": 80}),
         ("spec.ports", "80", TWICE, "another number"),
     ),
-    "node port 80": (ports({"port": 80, "nodePort": 80}), ("spec.ports[0].nodePort", "80", NODE_PORT)),
+    "node port 0": (ports({"port": 80, "nodePort": 0}), ("spec.ports[0].nodePort", "0", NODE_PORT)),
+    "node port 65536": (ports({"port": 80, "nodePort": 65536}), ("spec.ports[0].nodePort", "65536", NODE_PORT)),
+    "duplicate port of the default protocol": (
+        ports({"name": "a", "port": 80, "protocol": "TCP"}, {"name": "b", "port": 80}),
+        ("spec.ports", "80", TWICE),
+    ),
     "duplicate node port": (
         ports({"port": 80, "nodePort": 32001}, {"port": 81, "nodePort": 32001}),
         ("spec.ports", "32001", TWICE, "or remove it"),
@@ -65,6 +70,10 @@ _RULES: Table = {
     ),
     "target port of another protocol": (
         ports({"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "tcp", "port": 53, "targetPort": "dns"}),
+        ("spec.ports", TARGET),
+    ),
+    "target port that is a default name": (
+        ports({"port": 80}, {"port": 81, "targetPort": "tcp-80"}),
         ("spec.ports", TARGET),
     ),
     "target port that is invalid for a container": (
@@ -138,7 +147,7 @@ _RULES: Table = {
         ("spec.resources.requests", "750m", "250m", "request or raise the limit"),
     ),
     "several violations": (
-        {"size": 0, "image": "A b", **ports({"port": 0, "nodePort": 1}), **envs({"name": "="})},
+        {"size": 0, "image": "A b", **ports({"port": 0, "nodePort": 65536}), **envs({"name": "="})},
         ("spec.size", SIZE, "spec.image", IMAGE, "spec.ports[0]", PORT, NODE_PORT, "spec.envs[0].name", ENV_NAME),
     ),
 }
@@ -172,6 +181,10 @@ VALID: dict[str, dict[str, Any]] = {
     "one number with two protocols": {"ports": [{"port": 53}, {"port": 53, "protocol": "UDP"}]},
     "one node port with two protocols": {
         "ports": [{"port": 53, "nodePort": 30053}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]
+    },
+    "node ports outside the default range": {"ports": [{"port": 80, "nodePort": 1}, {"port": 81, "nodePort": 65535}]},
+    "a target of the default protocol": {
+        "ports": [{"name": "http", "port": 80, "protocol": "TCP"}, {"port": 81, "targetPort": "http"}]
     },
     "one target for two ports": {"ports": [{"port": 80, "targetPort": 8080}, {"port": 81, "targetPort": 8080}]},
     "the lowest and the highest target": {

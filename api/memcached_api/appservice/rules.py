@@ -23,9 +23,6 @@ from memcached_api.validation.metadata_rules import inherited_rules
 from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
 from memcached_api.values import is_integer
 
-MIN_NODE_PORT: Final = 30000  # Kubernetes' own default range
-MAX_NODE_PORT: Final = 32767
-
 _Entry = Mapping[str, Any]
 
 _ENV_NAME: Final = r"^[-._a-zA-Z][-._a-zA-Z0-9]*$"  # valid in every supported Kubernetes version
@@ -127,11 +124,9 @@ ENV_SOURCE_FIELDS: Final = (
 
 PORT: Final = range_rule("spec.ports[*].port", MIN_PORT, MAX_PORT, ": the port that clients of the Service use")
 
+# The range of node ports is a setting of the API server, which only the API server can check.
 NODE_PORT: Final = range_rule(
-    "spec.ports[*].nodePort",
-    MIN_NODE_PORT,
-    MAX_NODE_PORT,
-    "; remove the field to let Kubernetes choose one",
+    "spec.ports[*].nodePort", MIN_PORT, MAX_PORT, "; remove the field to let Kubernetes choose one"
 )
 
 PORT_NAME: Final = value_rule(

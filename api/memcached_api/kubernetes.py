@@ -126,11 +126,11 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     SCHEMA: ClassVar[str] = "io.k8s.api.core.v1.ServicePort"
 
     name: Annotated[str, Meta(max_length=63)] | None = None
-    """Name of the port, unique in the list. If the list contains several ports, the mutating webhook sets missing names
-    to `<protocol>-<port>`, such as `tcp-80`."""
+    """Name of the port, unique in the list. If the list contains several ports, it defaults to `<protocol>-<port>`,
+    such as `tcp-80`."""
 
     protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
-    """`TCP`, `UDP` or `SCTP`."""
+    """`TCP`, `UDP` or `SCTP`. Defaults to `TCP`."""
 
     port: PortNumber
     """Port of the Service."""

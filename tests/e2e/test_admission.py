@@ -81,10 +81,10 @@ def test_defaults_of_a_memcached_are_set(space: str, version: str) -> None:
     assert dry_run(obj, "create")[0]["spec"] == expected
 
 
-def test_defaults_of_an_appservice_are_set(space: str) -> None:
-    port = {"port": 8080, "protocol": "TCP", "targetPort": 8080}
-    stored, _ = dry_run(appservice(space, "new", ports=[{"port": 8080}]), "create")
-    assert stored["spec"] == {"image": NGINX, "size": 1, "ports": [port]}
+def test_default_of_an_appservice_is_set(space: str) -> None:
+    ports = [{"port": 8080}]
+    stored, _ = dry_run(appservice(space, "new", ports=ports), "create")
+    assert stored["spec"] == {"image": NGINX, "size": 1, "ports": ports}
 
 
 def test_image_that_leaves_the_manifest_becomes_the_default(space: str, version: str) -> None:

@@ -84,9 +84,9 @@ def test_names_that_are_invalid_for_children_are_rejected(plane: ControlPlane, n
         assert NAME in error_of(plane, resource_of(tables.kind), tables.obj({}, name, namespace=namespace))
 
 
-def test_static_defaults_are_set(plane: ControlPlane, namespace: str) -> None:
+def test_size_has_a_default_and_items_of_lists_have_none(plane: ControlPlane, namespace: str) -> None:
     spec = plane.would_create(APPSERVICES, appservice(namespace, ports=[{"port": 80}]))["spec"]
-    assert (spec["size"], spec["ports"]) == (1, [{"port": 80, "protocol": "TCP"}])
+    assert (spec["size"], spec["ports"]) == (1, [{"port": 80}])
 
 
 AMOUNTS: list[tuple[int | str, int | str]] = [

@@ -87,9 +87,19 @@ def _string(type_: inspect.StrType) -> Schema:
 
 def _list(type_: inspect.ListType) -> Schema:
     bound = {} if type_.max_length is None else {"maxItems": type_.max_length}
-    items = _schema(type_.item_type)
+    items = _without_defaults(_schema(type_.item_type))
     items.pop("description", None)  # the field of the list has one
     return {"type": "array", **bound, "items": items}
+
+
+def _without_defaults(schema: Schema) -> Schema:
+    """The schema of an item of a list. GitOps tools compare a list as a whole, so a default that the API server writes
+    into an item would be a difference to the manifest.
+    """
+    bare = {key: value for key, value in schema.items() if key != "default"}
+    if "properties" in bare:
+        bare["properties"] = {name: _without_defaults(field) for name, field in bare["properties"].items()}
+    return bare
 
 
 def _map(type_: inspect.DictType) -> Schema:

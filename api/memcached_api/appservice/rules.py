@@ -152,7 +152,11 @@ def _with_protocol(field: str) -> Callable[[_Entry], Hashable]:
     return lambda port: None if port.get(field) is None else (port[field], _protocol(port))
 
 
-_SAME_PROTOCOL: Final = "a.protocol == b.protocol"
+# Without `?`, so that the API server can bound the cost.
+_SAME_PROTOCOL: Final = (
+    f"(has(a.protocol) ? a.protocol == (has(b.protocol) ? b.protocol : '{DEFAULT_PROTOCOL}')"
+    f" : !has(b.protocol) || b.protocol == '{DEFAULT_PROTOCOL}')"
+)
 
 UNIQUE_PORTS: Final = unique_rule(
     "spec.ports",

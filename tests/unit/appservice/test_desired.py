@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.appservice.types import with_defaults
 from memcached_operator.appservice.controller import appservice, plan
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import SERVICES, Object, key_of
@@ -110,6 +111,23 @@ def test_service_is_written_only_if_it_differs(ports: list[dict[str, Any]], curr
     assert is_current(with_intent(children(cr_of(ports=ports), rewritten)["Service"]), rewritten), (
         "one write must suffice"
     )
+
+
+WITHOUT_DEFAULTS: dict[str, list[dict[str, Any]]] = {
+    "one port": [{"port": 80}],
+    "unnamed ports": [{"port": 80}, {"port": 53, "protocol": "UDP"}],
+    "a name that is a default": [{"port": 80}, {"port": 81, "name": "tcp-80", "targetPort": 8080}],
+    "a target by name": [{"port": 80, "name": "http"}, {"port": 81, "targetPort": "http"}],
+}
+
+
+@pytest.mark.parametrize("ports", WITHOUT_DEFAULTS.values(), ids=WITHOUT_DEFAULTS.keys())
+def test_defaults_that_release_0_1_0_stored_in_ports_make_no_difference(ports: list[dict[str, Any]]) -> None:
+    wanted = children(cr_of(ports=ports))
+    live = stored(wanted["Service"], *range(31000, 31000 + len(ports)))
+    for written in (ports, with_defaults({"ports": ports})["ports"]):
+        assert children(cr_of(ports=written)) == wanted
+        assert is_current(with_intent(children(cr_of(ports=written), live)["Service"]), live)
 
 
 def test_all_field_errors_of_an_invalid_object_are_one_problem() -> None:

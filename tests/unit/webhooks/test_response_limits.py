@@ -12,7 +12,6 @@ from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.field_errors import FieldError
-from memcached_webhooks.admission import path_of
 from memcached_webhooks.kinds import handlers, memcached
 from memcached_webhooks.review import (
     ALLOWED,
@@ -23,7 +22,7 @@ from memcached_webhooks.review import (
     invalid,
 )
 
-from .reviews import DEFAULT, patch_of, request, review
+from .reviews import DEFAULT, request, review
 from .reviews import memcached as memcached_object
 
 HANDLERS = handlers(Images(DEFAULT))
@@ -129,20 +128,6 @@ def test_denial_counts_the_omitted_errors():
     included = len(status["details"]["causes"])
     assert 10 < included < 1000
     assert status["message"].endswith(f", and {1000 - included} more]")
-
-
-def test_defaults_of_the_largest_valid_object_fit_into_a_response():
-    protocol = f"{'a.' * 126}a/{'b' * 63}"
-    numbers = range(1000, 1064)
-    ports = [{"port": number, "name": f"{'c' * 59}{number}", "appProtocol": protocol} for number in numbers]
-    obj = {"metadata": {"name": "app"}, "spec": {"size": 1, "image": "a", "ports": ports}}
-    assert APPSERVICE.validate(obj) == []
-    body = review(obj, kind={"group": APPSERVICE.group, "kind": APPSERVICE.name})
-    response, _ = handle_review(msgspec.json.encode(body), HANDLERS[path_of("mutate", APPSERVICE)])
-    assert len(response) <= MAX_RESPONSE_SIZE
-    (step,) = patch_of(msgspec.json.decode(response))
-    assert step["path"] == "/spec/ports"
-    assert [port["targetPort"] for port in step["value"]] == list(numbers)
 
 
 def test_defaults_that_do_not_fit_are_omitted():

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from memcached_api.appservice.changes import replaces_pods
-from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
+from memcached_api.appservice.types import APPSERVICE, DEFAULT_SIZE, AppServiceSpec, decode_spec
 from memcached_webhooks.admission import Admission
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import decode_valid, image_warnings, restart_warnings
@@ -16,8 +16,8 @@ def admission(_: str) -> Admission:
 
 
 def defaults(spec: Spec, _: Stored | None) -> dict[str, Any]:
-    """Every missing default, in new and existing objects. The list of ports is set as a whole."""
-    return {field: value for field, value in with_defaults(spec).items() if spec.get(field) != value}
+    """The default size. Ports get none: GitOps tools compare a list as a whole, so they would report a difference."""
+    return {"size": DEFAULT_SIZE} if spec.get("size") is None else {}
 
 
 def warnings(obj: Any, old: Any) -> list[str]:

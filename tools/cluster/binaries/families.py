@@ -110,8 +110,10 @@ ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.co
 
 CERT_MANAGER_FAMILY = Family("cert-manager", "cert-manager", {"cert-manager": "."})
 """Our program that runs cert-manager's controller, webhook or cainjector."""
-GITOPS_FAMILY = Family("gitops", "gitops-health", {"gitops-health": "."})
-"""Our program that prints what GitOps tools take objects for."""
+GITOPS_FAMILY = Family(
+    "gitops", "gitops-health and gitops-diff", {"gitops-health": "./health", "gitops-diff": "./diff"}
+)
+"""Our programs that print the health of objects, and their differences to manifests, as GitOps tools see them."""
 
 RELEASE_FAMILY = Family(
     "release",

@@ -23,6 +23,7 @@ LabelKey = Annotated[str, Meta(max_length=317)]
 LabelValue = Annotated[str, Meta(max_length=63)]
 Labels = Annotated[dict[str, LabelValue], Meta(max_length=MAX_ENTRIES)]
 Annotations = Annotated[dict[str, Annotated[str, Meta(max_length=MAX_ANNOTATION)]], Meta(max_length=MAX_ENTRIES)]
+LabelKeys = Annotated[list[LabelKey], Meta(max_length=MAX_ENTRIES, extra_json_schema=_ATOMIC)]
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
 Weight = Annotated[int, Meta(ge=1, le=100)]
 Identifier = Annotated[int, Meta(ge=0, le=MAX_INT32)]
@@ -92,6 +93,8 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, rename="camel", omit_defaults
     label_selector: LabelSelector | None = None
     namespaces: Annotated[list[LabelValue], Meta(max_length=MAX_ENTRIES, extra_json_schema=_ATOMIC)] = []
     namespace_selector: LabelSelector | None = None
+    match_label_keys: LabelKeys = []
+    mismatch_label_keys: LabelKeys = []
 
 
 class WeightedPodAffinityTerm(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -145,7 +148,7 @@ class TopologySpreadConstraint(msgspec.Struct, frozen=True, rename="camel", omit
     label_selector: LabelSelector | None = None
     """Selects the pods to count. Defaults to the pods of this object."""
 
-    match_label_keys: Annotated[list[LabelKey], Meta(max_length=MAX_ENTRIES, extra_json_schema=_ATOMIC)] = []
+    match_label_keys: LabelKeys = []
     min_domains: Annotated[int, Meta(ge=1, le=MAX_INT32)] | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None

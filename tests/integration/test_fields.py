@@ -15,6 +15,7 @@ from faults.workloads import new_object
 from integration.control_plane import ControlPlane, client_of
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, Object, Resource
+from support.kubernetes import LABEL_KEYS
 from support.plan_stage import PlanStage
 
 pytestmark = [pytest.mark.server, pytest.mark.sweep]
@@ -57,9 +58,11 @@ class ApiServerStage(PlanStage):
         return f"{name}-{self._suffix}"
 
 
-def test_api_server_and_plan_meet_the_expectations(plane: ControlPlane, namespace: str) -> None:
+def test_api_server_and_plan_meet_the_expectations(plane: ControlPlane, namespace: str, version: str) -> None:
     slots = asyncio.Semaphore(PARALLEL)
-    selected = [(leaf, steps) for leaf in all_leaves() for steps in actions(leaf).values()]
+    # A version without the label keys of affinities stores another affinity than the plan's.
+    leaves = [leaf for leaf in all_leaves() if LABEL_KEYS.applies(version) or leaf.path[-1] != "affinity"]
+    selected = [(leaf, steps) for leaf in leaves for steps in actions(leaf).values()]
 
     async def error_of(client: ApiClient, number: int, leaf: Leaf, steps: Any) -> str:
         async with slots:

@@ -14,6 +14,7 @@ from support.kubernetes import (
     CLAIMS,
     DIFFERENCES,
     FILE_KEYS,
+    LABEL_KEYS,
     LOWER_MEMORY,
     RATCHETING,
     RESIZE,
@@ -130,7 +131,10 @@ FROM_FILE: Object = {
         }
     ],
 }
+TERM: Object = {"topologyKey": "a", "labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["b"]}
+NEAR: Object = {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [TERM]}}}
 PROBES: Mapping[Difference, Probe] = {
+    LABEL_KEYS: keeps(matchLabelKeys=NEAR, mismatchLabelKeys=NEAR),
     RESIZE: resizes,
     RATCHETING: always_ratchets,
     LOWER_MEMORY: lowers_memory,

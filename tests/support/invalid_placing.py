@@ -197,6 +197,20 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
             "must be set with In or NotIn, one value with Gt or Lt, and absent",
         ),
     ),
+    "label keys without a selector": (
+        pod(affinity={"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "matchLabelKeys": ["a"]}]}}),
+        (f"podAntiAffinity.{REQUIRED}[0].labelSelector", "must be set with matchLabelKeys or mismatchLabelKeys"),
+    ),
+    **{
+        f"a label key that is also in {name}": (
+            pod(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "zone", "matchLabelKeys": ["a"], **fields}]}}),
+            (f"podAffinity.{REQUIRED}[0].matchLabelKeys", "must not have a key of matchLabels or mismatchLabelKeys"),
+        )
+        for name, fields in {
+            "matchLabels": {"labelSelector": {"matchLabels": {"a": "b"}}},
+            "mismatchLabelKeys": {"labelSelector": {}, "mismatchLabelKeys": ["a"]},
+        }.items()
+    },
     "two names of nodes": (
         pod(affinity=_nodes({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]})),
         ("matchFields[0].values", "must have exactly one value, with operator In or NotIn; use matchExpressions"),

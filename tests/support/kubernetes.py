@@ -31,6 +31,11 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
+LABEL_KEYS: Final = Difference(
+    "1.31",
+    "Terms of pod affinities have `matchLabelKeys` and `mismatchLabelKeys`.",
+    "On 1.30, the API server removes these fields from the pods. `Degraded` reports it.",
+)
 RESIZE: Final = Difference(
     "1.33",
     "Containers of running pods can be resized in place (`pods/resize`).",
@@ -84,6 +89,7 @@ UNAVAILABLE_SLOTS: Final = Difference(
     "None. The operator updates slots itself and does not set this field. By default, most earlier versions drop it.",
 )
 DIFFERENCES: Final = (
+    LABEL_KEYS,
     RESIZE,
     RATCHETING,
     USER_NAMESPACES,

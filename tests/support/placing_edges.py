@@ -81,6 +81,14 @@ FIELDS: tuple[tuple[Spec, bool], ...] = (
     ({"operator": "Gt", "values": ["1"]}, False),
 )
 
+LABEL_KEYS: tuple[tuple[Spec, bool], ...] = (
+    ({"matchLabelKeys": [], "mismatchLabelKeys": []}, True),
+    *(({name: ["a"]}, False) for name in ("matchLabelKeys", "mismatchLabelKeys")),
+    *(({"labelSelector": {}, name: ["a"]}, True) for name in ("matchLabelKeys", "mismatchLabelKeys")),
+    ({"labelSelector": {}, "matchLabelKeys": ["a", "b"], "mismatchLabelKeys": ["b"]}, False),
+    ({"labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": ["b"], "mismatchLabelKeys": ["a"]}, True),
+)
+
 KEYS: tuple[tuple[str, bool], ...] = (
     *((key, True) for key in ("a", "A", "a.b_c-d", "9", LONG, f"{DOMAIN}/{LONG}", "a/b", "0.a/B", f"{LONG}a/b")),
     *((key, False) for key in ("", "/", "a/", "/a", "a/b/c", "-a", "a.", f"{LONG}a", f"a{DOMAIN}/b", f"a/{LONG}a")),
@@ -110,17 +118,18 @@ def _node_terms(term: Spec) -> Iterator[Spec]:
     yield {PREFERRED: [{"weight": 1, "preference": term}]}
 
 
-def _pod_terms(selector: Spec) -> Iterator[Spec]:
-    for name in ("labelSelector", "namespaceSelector"):
-        term = {"topologyKey": "a", name: selector}
-        yield {REQUIRED: [term]}
-        yield {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}
+def _with_term(**fields: Any) -> Iterator[Spec]:
+    """Specs with a term of an affinity in every place."""
+    term = {"topologyKey": "a", **fields}
+    for name in ("podAffinity", "podAntiAffinity"):
+        yield pod(affinity={name: {REQUIRED: [term]}})
+        yield pod(affinity={name: {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}})
 
 
 def _selecting(selector: Spec) -> Iterator[Spec]:
     """Specs with the selector in every place."""
-    for name in ("podAffinity", "podAntiAffinity"):
-        yield from (pod(affinity={name: terms}) for terms in _pod_terms(selector))
+    for name in ("labelSelector", "namespaceSelector"):
+        yield from _with_term(**{name: selector})
     yield pod(topologySpreadConstraints=[_spread(labelSelector=selector)])
     for peers, name in product(("from", "metricsFrom"), ("podSelector", "namespaceSelector")):
         yield {"monitoring": {}, "networkPolicy": {peers: [{name: selector}]}}
@@ -135,6 +144,7 @@ def _edges() -> Iterator[tuple[Spec, bool]]:
     yield from ((pod(topologySpreadConstraints=[_spread(**each)]), valid) for each, valid in SPREADS)
     yield from ((pod(securityContext={"seccompProfile": each}), valid) for each, valid in PROFILES)
     yield from _requirements()
+    yield from ((spec, valid) for each, valid in LABEL_KEYS for spec in _with_term(**each))
     for path in (("podTemplate", "metadata"), ("service",), ("inheritedMetadata",)):
         yield from _metadata(*path)
     yield from (({"networkPolicy": {"from": [{"ipBlock": {"cidr": cidr}}]}}, valid) for cidr, valid in CIDRS)

@@ -1,6 +1,7 @@
 """The status of a Memcached, from its workload and its pods."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -9,11 +10,13 @@ from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
+from memcached_api.values import nested_field
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
 from memcached_operator.memcached.containers import CONTAINERS, LOSS, REPLACES
+from memcached_operator.memcached.desired.placement import lacks_label_keys
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
@@ -22,6 +25,11 @@ from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
+
+LABEL_KEYS_REMOVED = (
+    "spec.podTemplate.spec.affinity: this API server removes matchLabelKeys and mismatchLabelKeys, so the terms apply "
+    "without them. Upgrade the cluster to Kubernetes 1.31 or later, or remove these fields"
+)
 
 RESUME = "set spec.rollout.paused to false"
 """The remedy for a pause."""
@@ -57,7 +65,18 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
     resizing = "" if has_slots else REPLACES
     rules = PodRules("Memcached", CONTAINERS, LOSS, resizing, is_planned_end).within(live)
-    return workload_state(workload_rollout, snapshot, outcome, now, rules=rules, resume=RESUME)
+    reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
+    return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=RESUME)
+
+
+def _removed_fields(snapshot: Snapshot, outcome: Outcome) -> Iterator[str]:
+    """A notice if the API server has removed fields of the pod template. Not while another template may be stored."""
+    spec, _ = checked(snapshot.cr)
+    if spec is None or spec.pod_template is None or outcome.problems or (spec.rollout and spec.rollout.paused):
+        return
+    live = snapshot.child(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
+    if lacks_label_keys(spec.pod_template.spec, nested_field(live, "spec", "template", "spec", "affinity")):
+        yield LABEL_KEYS_REMOVED
 
 
 def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from memcached_api.memcached.types import MemcachedStatus
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.status import status_with
 from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
@@ -106,6 +106,37 @@ def test_no_requeue_if_nothing_expires() -> None:
 def test_settings_in_effect(spec: Object, before: Object | None, expected: Object | None) -> None:
     cr = {**memcached(**spec), "status": {"cache": before} if before else {}}
     assert status(Snapshot(cr), Outcome(), NOW).status.get("cache") == expected
+
+
+TERM: Object = {"topologyKey": "a", "labelSelector": {}, "namespaces": ["b"]}
+KEYS: Object = {"matchLabelKeys": ["pod-template-hash"], "mismatchLabelKeys": ["c"]}
+REMOVED = "spec.podTemplate.spec.affinity: this API server removes matchLabelKeys and mismatchLabelKeys"
+FAILED = Outcome((Problem("ApplyFailed", "denied"),))
+LABEL_KEYS: dict[str, tuple[Object, Object, Outcome, bool]] = {
+    "removed": ({}, TERM, Outcome(), True),
+    "kept": ({}, TERM | KEYS, Outcome(), False),
+    "another affinity is stored": ({}, TERM | {"topologyKey": "d"}, Outcome(), False),
+    "not applied": ({}, TERM, FAILED, False),
+    "not applied during a pause": ({"rollout": {"paused": True}}, TERM, Outcome(), False),
+}
+
+
+def affinities(term: Object) -> tuple[Object, ...]:
+    """Affinities with this term."""
+    weighted = {"weight": 5, "podAffinityTerm": term}
+    return (
+        {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+        {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}},
+    )
+
+
+@pytest.mark.parametrize(("spec", "term", "outcome", "reported"), LABEL_KEYS.values(), ids=LABEL_KEYS.keys())
+def test_removed_label_keys_are_reported(spec: Object, term: Object, outcome: Outcome, reported: bool) -> None:
+    for wanted, stored in zip(affinities(TERM | KEYS), affinities(term), strict=True):
+        live = {**LIVE, "spec": {**LIVE["spec"], "template": {"spec": {"affinity": stored}}}}
+        cr = memcached(podTemplate={"spec": {"affinity": wanted}}, **spec)
+        found = status(Snapshot(cr, {key_of(DEPLOYMENTS, live): live}), outcome, NOW).status
+        assert (REMOVED in found["conditions"][2]["message"]) == reported
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:

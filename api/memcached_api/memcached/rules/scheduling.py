@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, Final
 
 from memcached_api.validation.rules import Rule, blocking, field_rule
+from memcached_api.values import nested_field
 
 Requirement = Mapping[str, Any]
 
@@ -130,6 +131,45 @@ REQUIREMENTS: Final = (
     *(_nodefield_rule(path) for path in _NODE_TERMS),
 )
 
+_NO_SELECTOR: Final = "must be set with matchLabelKeys or mismatchLabelKeys, which add to it; set it, or remove them"
+_REPEATED: Final = "must not have a key of matchLabels or mismatchLabelKeys; remove it from one of them"
+
+
+def _has_label_keys(term: Mapping[str, Any]) -> bool:
+    return bool(term.get("matchLabelKeys") or term.get("mismatchLabelKeys"))
+
+
+def _repeats_no_key(term: Mapping[str, Any]) -> bool:
+    """Whether each of `matchLabelKeys` is only there. Otherwise, Kubernetes rejects the template or only the pods."""
+    labels: Mapping[str, Any] = nested_field(term, "labelSelector", "matchLabels") or {}
+    return not {*(term.get("matchLabelKeys") or ())} & {*(term.get("mismatchLabelKeys") or ()), *labels}
+
+
+def _label_key_rules(path: str) -> tuple[Rule, Rule]:
+    return (
+        field_rule(
+            path,
+            "labelSelector",
+            lambda term: term.get("labelSelector") is not None or not _has_label_keys(term),
+            "has(self.labelSelector)"
+            " || ((!has(self.matchLabelKeys) || size(self.matchLabelKeys) == 0)"
+            " && (!has(self.mismatchLabelKeys) || size(self.mismatchLabelKeys) == 0))",
+            _NO_SELECTOR,
+        ),
+        field_rule(
+            path,
+            "matchLabelKeys",
+            _repeats_no_key,
+            "!has(self.matchLabelKeys) || self.matchLabelKeys.all(k,"
+            " !(has(self.mismatchLabelKeys) && k in self.mismatchLabelKeys) && !(has(self.labelSelector)"
+            " && has(self.labelSelector.matchLabels) && k in self.labelSelector.matchLabels))",
+            _REPEATED,
+        ),
+    )
+
+
+LABEL_KEYS: Final = tuple(rule for path in _POD_TERMS for rule in _label_key_rules(path))
+
 SCHEDULING_RULES: Final = blocking(
     TOLERATION_KEY,
     TOLERATION_VALUE,
@@ -137,4 +177,5 @@ SCHEDULING_RULES: Final = blocking(
     MIN_DOMAINS,
     SECCOMP_PROFILE,
     *REQUIREMENTS,
+    *LABEL_KEYS,
 )

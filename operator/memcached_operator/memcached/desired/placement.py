@@ -1,6 +1,6 @@
 """The parts of the Deployment about placement and rollouts. A field that the spec does not set is left out."""
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -21,6 +21,9 @@ from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 DEFAULT_LIMITS = {"maxUnavailable": "25%", "maxSurge": "25%"}
 """The strategy of a Deployment that sets none."""
 
+LABEL_KEYS = ("matchLabelKeys", "mismatchLabelKeys")
+"""Fields of a term of an affinity. The constraints, which have the first one too, are not part of an affinity."""
+
 _DEFAULTS = {"serviceAccountName": DEFAULT_ACCOUNT, "terminationGracePeriodSeconds": DEFAULT_GRACE_SECONDS}
 """Values that Kubernetes sets itself: with and without them, the pods are the same."""
 
@@ -39,6 +42,21 @@ def placement(pod: PodSpec, selector: dict[str, str]) -> dict[str, Any]:
 def _constraint(constraint: TopologySpreadConstraint, selector: dict[str, str]) -> dict[str, Any]:
     """A constraint; without a selector, for the object's pods: one without a selector would count no pods."""
     return {"labelSelector": {"matchLabels": selector}} | msgspec.to_builtins(constraint)
+
+
+def lacks_label_keys(pod: PodSpec, live: Any) -> bool:
+    """Whether an applied affinity is that of the spec without its label keys, as API servers before 1.31 store it."""
+    affinity = msgspec.to_builtins(pod.affinity)
+    return live != affinity and live == _without_label_keys(affinity)
+
+
+def _without_label_keys(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_label_keys(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, Any]", value).items()
+    return {name: _without_label_keys(item) for name, item in fields if name not in LABEL_KEYS}
 
 
 def pod_metadata(template: PodTemplate | None, rollout: RolloutSpec | None) -> dict[str, dict[str, str]]:

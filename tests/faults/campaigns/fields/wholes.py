@@ -25,7 +25,8 @@ def _near(text: str) -> Object:
 
 def _pods(text: str) -> Object:
     selectors = {"labelSelector": _selector(text), "namespaceSelector": _selector(text)}
-    return {"topologyKey": "kubernetes.io/hostname", "namespaces": [text], **selectors}
+    keys = {"matchLabelKeys": [f"{text}-a"], "mismatchLabelKeys": [f"{text}-b"]}
+    return {"topologyKey": "kubernetes.io/hostname", "namespaces": [text], **selectors, **keys}
 
 
 def _nodes(text: str) -> Object:

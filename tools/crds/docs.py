@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from crds import snapshot
+from crds import omitted, snapshot
 from crds.crd import object_schema
 from crds.descriptions import first_sentence, kubernetes_type, one_line, plural, type_description
 from crds.schema import Schema
@@ -35,7 +35,7 @@ def page(kinds: Sequence[Kind[Any]]) -> str:
     ]
     for kind in kinds:
         lines += ["", *_kind(kind)]
-    return "\n".join([*lines, "", *_conditions(), ""])
+    return "\n".join([*lines, "", *_omitted(), "", *_conditions(), ""])
 
 
 def _kind(kind: Kind[Any]) -> Iterator[str]:
@@ -151,6 +151,26 @@ def _type(field: Schema) -> str:
 
 def _place(rule: Rule) -> str:
     return rule.path if rule.field_path == f".{rule.path}" else f"{rule.path}{rule.field_path}"
+
+
+def _omitted() -> Iterator[str]:
+    """The tables of what is left out of the types of Kubernetes."""
+    yield from (
+        "## Fields of Kubernetes that are left out",
+        "",
+        "The types of Kubernetes on this page have all fields and values that Kubernetes supports, from the oldest to "
+        "the newest [tested version](install.md#versions-of-kubernetes), except these. `podTemplate` contains only the "
+        "listed fields of a pod template.",
+        "",
+    )
+    rows = [(cls, f"`{field}`", reason) for cls, fields in omitted.FIELDS.items() for field, reason in fields.items()]
+    rows += [
+        (cls, f"`{field}: {value}`", reason)
+        for cls, fields in omitted.VALUES.items()
+        for field, values in fields.items()
+        for value, reason in values.items()
+    ]
+    yield from _table(("Type", "Left out", "Reason"), ((cls.__name__, *row) for cls, *row in rows))
 
 
 def _conditions() -> Iterator[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -57,6 +57,16 @@ class Problem:
     reason: str
     message: str
     blocks: bool = True
+
+
+class Intervention(NamedTuple):
+    """What another client did to a child, with the remedy. The status mentions it, and an Event reports it once.
+
+    `reason`: that of the Event. `message`: must stay the same while the cause does, so that it causes no writes.
+    """
+
+    reason: str
+    message: str
 
 
 class Resize(IntEnum):
@@ -139,7 +149,7 @@ class Plan:
 
     `children`: None leaves all existing children unchanged. `notices`: sentences for the status that are not problems.
     `requeue_after`: seconds until the plan may change without an event; None if it cannot. `update`: of the pods; None
-    if their workload updates them, or nothing does now.
+    if their workload updates them, or nothing does now. `interventions`: of other clients.
     """
 
     children: tuple[Object, ...] | None
@@ -147,6 +157,7 @@ class Plan:
     notices: tuple[str, ...] = ()
     requeue_after: float | None = None
     update: PodUpdate | None = None
+    interventions: tuple[Intervention, ...] = ()
 
 
 def invalid(errors: Sequence[FieldError]) -> Plan:
@@ -163,11 +174,15 @@ def kept_violations(errors: Sequence[FieldError]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a plan. `problems`: those of the plan and those of applying it. `notices`, `update`: the plan's."""
+    """The result of a plan. `problems`: those of the plan and those of applying it. `notices`, `update`: the plan's.
+
+    `interventions`: the last ones of other clients.
+    """
 
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
     update: PodUpdate | None = None
+    interventions: tuple[Intervention, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,15 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
 
 ANNOTATION_PREFIX: Final = "memcached-operator.example.com/"
-"""Of the annotations of a pod, only those of the operator are read."""
+"""Of the annotations of a pod, those of the operator are read."""
+
+VPA_UPDATES: Final = "vpaUpdates"
+VPA_IN_PLACE: Final = "vpaInPlaceUpdated"
+"""Annotations that a VerticalPodAutoscaler adds to a pod that it creates with other resources, or resizes
+(kubernetes/autoscaler). The first one contains its name."""
+
+_MAX_VPA: Final = 300
+"""Characters of such an annotation that are kept: a name has at most 253."""
 
 _MANAGER_FIELDS: Final = ("manager", "operation", "subresource", "time")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -68,7 +76,10 @@ def pod(obj: Object) -> Object:
     meta = {
         **outline(obj)["metadata"],
         **_only(own, _POD_METADATA),
-        "annotations": {name: text for name, text in annotations.items() if name.startswith(ANNOTATION_PREFIX)},
+        "annotations": {
+            **{name: text for name, text in annotations.items() if name.startswith(ANNOTATION_PREFIX)},
+            **{name: annotations[name][:_MAX_VPA] for name in (VPA_UPDATES, VPA_IN_PLACE) if name in annotations},
+        },
         "managedFields": _managed_fields(own),
     }
     containers = [_only(container, _CONTAINER) for container in nested_list(spec, "containers")]

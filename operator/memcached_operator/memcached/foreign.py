@@ -5,6 +5,7 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_api.memcached.types import GROUP, KIND, VERSION
+from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Foreign, Problem, Snapshot
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
@@ -13,12 +14,16 @@ from memcached_operator.kube.resource import (
     STATEFULSETS,
     Object,
     Resource,
+    controller_of,
     nested_map,
 )
 from memcached_operator.workloads.selectors import selects
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 """The resources of the workload of a Memcached, which has one of them."""
+
+SCALED_OBJECT = "ScaledObject"
+"""The kind of KEDA's autoscalers."""
 
 
 def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
@@ -92,11 +97,29 @@ def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
             if target.get("name") == name and _targets(target, workload):
                 yield Problem(
                     c.CONFLICT,
-                    f"HorizontalPodAutoscaler {autoscaler['metadata']['name']} scales {workload.kind} {name}, but the "
-                    "controller reverts every change, because spec.size sets its size. Set the autoscaler's "
-                    f"spec.scaleTargetRef to apiVersion {GROUP}/{VERSION}, kind {KIND}, name {name}",
+                    f"{_autoscaler(autoscaler)} scales {workload.kind} {name}, but the controller reverts every "
+                    f"change, because spec.size sets its size. {_retarget(autoscaler, name)}",
                     blocks=False,
                 )
+
+
+def _autoscaler(autoscaler: Object) -> str:
+    """The object that a user edits: KEDA creates a HorizontalPodAutoscaler for a ScaledObject, and keeps its target."""
+    owner = controller_of(autoscaler)
+    kind, name = (SCALED_OBJECT, owner["name"]) if _is_of_keda(owner) else (AUTOSCALERS.kind, None)
+    return f"{kind} {quote_if_needed(name or autoscaler['metadata']['name'])}"
+
+
+def _retarget(autoscaler: Object, name: str) -> str:
+    """How to have a Memcached scaled instead of its workload."""
+    target = f"spec.scaleTargetRef to apiVersion {GROUP}/{VERSION}, kind {KIND}, name {name}"
+    if _is_of_keda(controller_of(autoscaler)):
+        return f"Set its {target}, and its spec.minReplicaCount to at least 1"
+    return f"Set the autoscaler's {target}"
+
+
+def _is_of_keda(owner: Mapping[str, Any] | None) -> bool:
+    return owner is not None and owner["kind"] == SCALED_OBJECT
 
 
 FOREIGN = Foreign((POD_DISRUPTION_BUDGETS, AUTOSCALERS), ignores, reads)

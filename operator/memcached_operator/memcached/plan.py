@@ -34,6 +34,7 @@ from memcached_operator.memcached.desired.service import has_slot_services, serv
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, rollout_notice
 from memcached_operator.memcached.images import chosen
+from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
 from memcached_operator.memcached.slots.pause import served_ports, with_pause
 from memcached_operator.memcached.spec import checked
@@ -67,6 +68,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
             *_prometheus_rule(snapshot, spec, workload),
         )
+        others, reported = interventions(snapshot, now)
         decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
@@ -76,8 +78,11 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
                 *(decision.notices if decision else ()),
                 *kept_violations(errors),
             ),
-            requeue_after=earliest((_retry_delay(cr) if missing else None, decision and decision.requeue_after)),
+            requeue_after=earliest(
+                (_retry_delay(cr) if missing else None, decision and decision.requeue_after, reported)
+            ),
             update=decision and decision.update,
+            interventions=others,
         )
 
     return plan

@@ -11,7 +11,7 @@ from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
 from memcached_operator.kube.resource import SERVICES, Key, Object, Resource
 from memcached_operator.reconcile.cooldown import Cooldown
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, replicas_of, with_intent
+from memcached_operator.reconcile.intent import identity, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     Decision,
@@ -23,6 +23,7 @@ from memcached_operator.reconcile.ownership import (
     scale_patch,
 )
 from memcached_operator.reconcile.result import Result
+from memcached_operator.reconcile.reverts import Reverts
 from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.reports import of_rollout
 
@@ -60,6 +61,15 @@ class Applier:
         self._cache = cache
         self._ineffective: dict[Key, str] = {}
         self._cooldown = Cooldown()
+        self.reverts = Reverts(client.get)
+
+    def would_create(self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object]) -> bool:
+        """Whether a child does not exist and may be created now."""
+        missing = (child for child in desired if kind.key_of(child) not in snapshot.children)
+        return any(
+            not self.reverts.delay(snapshot.cr, kind.key_of(child), build_intent(snapshot.cr, child))
+            for child in missing
+        )
 
     async def apply_all(
         self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0
@@ -77,9 +87,12 @@ class Applier:
             kind.expect_owner(key, snapshot.cr)
             desired_keys.add(key)
             intended = build_intent(snapshot.cr, child)
+            if (delay := self.reverts.delay(snapshot.cr, key, intended)) > 0:
+                result.requeue(delay)
+                continue
             with (
                 result.record_errors(key, optional=key.resource in kind.optional),
-                self._cooldown.guard(key, _intent(intended)),
+                self._cooldown.guard(key, identity(intended)),
             ):
                 await self._reconcile_child(snapshot, key, intended, result)
         for resource in kind.owns:
@@ -91,16 +104,9 @@ class Applier:
         for _ in range(MAX_ATTEMPTS):
             step = await self._decide(snapshot, key, child, unknown=unknown)
             match step.action:
-                case Action.CREATE:
-                    done = await self._create(key, child)
-                    result.wrote |= done
-                    result.created += [key] * done
-                    unknown = not done
-                case Action.APPLY | Action.SCALE:
-                    done = self._is_ineffective(key, child)
-                    if not done:
-                        done = await self._change(key, child, step.action, result)
-                        result.wrote |= done
+                case Action.CREATE | Action.APPLY | Action.SCALE:
+                    done = await self._write(snapshot.cr, key, child, step.action, result)
+                    unknown |= step.action is Action.CREATE and not done
                 case Action.WAIT:
                     # The DELETED event may have been missed, so read the object.
                     done = await self._refresh(key) is not None
@@ -116,6 +122,22 @@ class Applier:
             if done:
                 return
         raise ApiError(409, "Conflict", f"{key} kept changing during {MAX_ATTEMPTS} attempts to apply it")
+
+    async def _write(self, cr: Object, key: Key, child: Object, action: Action, result: Result) -> bool:
+        """Create, apply or scale a child. Returns False if the live object has changed since the decision."""
+        live = None if action is Action.CREATE else self._cache.get(key)
+        if live is not None and self._is_ineffective(key, child):
+            return True
+        revert = await self.reverts.identify(cr, key, child, live)
+        if action is Action.CREATE:
+            done = await self._create(key, child)
+            result.created += [key] * done
+        else:
+            done = await self._change(key, child, action, result)
+        if done:
+            result.wrote = True
+            self.reverts.add(revert)
+        return done
 
     async def _decide(self, snapshot: Snapshot, key: Key, child: Object, *, unknown: bool) -> Decision:
         """The next step. `unknown`: a live object has been found that the plan did not know.
@@ -217,6 +239,7 @@ class Applier:
                 continue
             with result.record_errors(key), self._cooldown.guard(key, DELETION):
                 await self._delete(key, live)
+                self.reverts.forget(cr, key)
                 result.wrote = True
 
     async def _delete(self, key: Key, live: Object) -> None:
@@ -240,11 +263,6 @@ def _version(obj: Object | None) -> tuple[str, str] | None:
 def _effect(child: Object, live: Object) -> str:
     """A digest of an intent and of the values that the live child has at its paths."""
     return fingerprint({"intent": child, "uid": live["metadata"]["uid"], "found": projection(live, child)})
-
-
-def _intent(child: Object) -> str:
-    """Identifies an intent: its digest, which does not include the number of pods, and that number."""
-    return f"{child['metadata']['annotations'][INTENT_ANNOTATION]} {replicas_of(child)}"
 
 
 def build_intent(cr: Object, child: Object) -> Object:

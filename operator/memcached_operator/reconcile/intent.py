@@ -24,6 +24,11 @@ def digest_v1(obj: Object) -> str:
     return digest(_encoded_intent(obj))
 
 
+def identity(child: Object) -> str:
+    """Identifies the intent of an object with its digest, which does not include the number of pods: both."""
+    return f"{child['metadata']['annotations'][INTENT_ANNOTATION]} {replicas_of(child)}"
+
+
 def _encoded_intent(obj: Object) -> bytes:
     """The text without ALLOCATED_FIELDS. Most children have none, and a copy takes a quarter of a reconcile."""
     text = encoded(obj)

@@ -12,10 +12,10 @@ from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
-from memcached_operator.kind import Controller, Outcome, Plan, Resize, Snapshot
+from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
-from memcached_operator.kube.resource import PODS, Key, Object, Resource
+from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.creation_events import CreationEvents
@@ -27,6 +27,7 @@ from memcached_operator.reconcile.retention import Retention
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.events import Recorder
+from memcached_operator.status.interventions import AUTOSCALED
 from memcached_operator.status.writer import StatusWriter
 
 log = logging.getLogger(__name__)
@@ -152,7 +153,8 @@ class Reconciler:
         except StaleError:
             self._queue.add(key)
             return "requeue"
-        problems = (*plan.problems, *result.problems)
+        reverts = self._applier.reverts.report(cr)
+        problems = (*plan.problems, *result.problems, *reverts.problems)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
             self._deferred.add(key)
@@ -167,10 +169,11 @@ class Reconciler:
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(key.namespace))
-        outcome = Outcome(problems, notices, plan.update)
+        outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
         held = self._mount_events.holds_status(key) or self._creation_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
-        delays = [seconds for seconds in (plan.requeue_after, result.requeue_after, delay) if seconds is not None]
+        causes = (plan.requeue_after, result.requeue_after, reverts.requeue_after, delay)
+        delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)
         if result.errors:
@@ -198,7 +201,7 @@ class Reconciler:
         if plan.children is None:
             return Result()
         cr = snapshot.cr
-        if is_reported(cr) and any(kind.key_of(child) not in snapshot.children for child in plan.children):
+        if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             with self._cooldown.guard(key, cr["metadata"]["uid"]):
                 await ensure_exists(self._client, self._cache, key, cr)
@@ -209,6 +212,12 @@ class Reconciler:
         if plan.update is not None and plan.update.step is not None:
             await self._pod_steps.make(plan.update.step, result)
         return result
+
+
+def _others(kind: Controller, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
+    """The interventions without those of the autoscalers that the kind's own plans report."""
+    reports_autoscalers = AUTOSCALERS in kind.foreign.resources
+    return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
 
 
 def gather(

@@ -7,6 +7,7 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kind import Intervention
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status.conditions import Condition
 
@@ -50,6 +51,20 @@ def of_rollout(key: Key, before: Object, after: Object) -> Report | None:
         return None
     changes = "; ".join([*_changed_images(old, new), *_changed_fields(old, new)])
     return Report(ROLLOUT_STARTED, f"{key.resource.kind} {key.name} has a new pod template: {changes}")
+
+
+def of_interventions(
+    old: Mapping[str, Any], new: Mapping[str, Any], interventions: Iterable[Intervention]
+) -> Iterator[Report]:
+    """The reports of the interventions of other clients that a status mentions first."""
+    before, after = (_message(status, c.DEGRADED) for status in (old, new))
+    for reason, message in interventions:
+        if message in after and message not in before:
+            yield Report(reason, message, warning=True)
+
+
+def _message(status: Mapping[str, Any], type_: str) -> str:
+    return next((each.get("message", "") for each in nested_list(status, "conditions") if each["type"] == type_), "")
 
 
 def _kind(key: Key) -> str:

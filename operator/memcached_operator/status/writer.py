@@ -62,6 +62,7 @@ class StatusWriter:
         self._changed_at.pop(key, None)
         transitions = conditions.reported_transitions(old, new, rollout=key in self._rollouts)
         self._recorder.record(cr, map(reports.of_condition, transitions))
+        self._recorder.record(cr, reports.of_interventions(old, new, outcome.interventions))
         self._end_rollout(key, new)
         self._pruned.pop(key, None)
         if _is_outdated(cr, new, changes, reply):

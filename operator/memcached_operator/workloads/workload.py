@@ -68,10 +68,11 @@ def workload_state(
     late = list(_late(rollout, cause))
     degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
+    notices = (*outcome.notices, *(each.message for each in outcome.interventions))
     observed = (
         _available(rollout, hint),
         _progressing(rollout, transient, resume, hint, stalled=stalled),
-        _degraded(degraded, outcome.notices, _unhealthy(rollout, hint)),
+        _degraded(degraded, notices, _unhealthy(rollout, hint)),
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)

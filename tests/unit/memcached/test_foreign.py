@@ -105,6 +105,16 @@ def test_autoscaler_of_the_deployment_is_a_conflict_that_does_not_block() -> Non
     assert "apiVersion cache.example.com/v1, kind Memcached, name cache" in problem.message
 
 
+def test_scaled_object_of_keda_is_named_instead_of_its_autoscaler() -> None:
+    """KEDA sets the target of the autoscaler again, from its ScaledObject."""
+    (autoscaler,) = target()[AUTOSCALERS]
+    owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "queue", "uid": "x", "controller": True}
+    owned = {**autoscaler, "metadata": {**autoscaler["metadata"], "ownerReferences": [owner]}}
+    (problem,) = planned({AUTOSCALERS: (owned,)}, live=deployment()).problems
+    assert problem.message.startswith("ScaledObject queue scales Deployment cache")
+    assert problem.message.endswith("name cache, and its spec.minReplicaCount to at least 1")
+
+
 @pytest.mark.parametrize(
     "found",
     [

@@ -1,0 +1,73 @@
+"""What other clients did to the workload of a Memcached without changing a field that the controller sets."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from memcached_api.memcached.rules.placing import RESTARTED_AT
+from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
+from memcached_operator.kind import Intervention, Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
+from memcached_operator.status.interventions import restart_remedy
+from memcached_operator.workloads.times import past_time, time_of
+
+RESTARTED: Final = "RestartedByKubectl"
+VPA: Final = "ChangedByVerticalPodAutoscaler"
+"""The reasons of the Events."""
+
+REPORT_PERIOD: Final = timedelta(hours=1)
+"""Time for which an intervention is reported. The annotations that show it stay for longer."""
+
+MAX_SKEW: Final = timedelta(minutes=5)
+"""The maximum by which the clock of a user's machine, from which the annotation is, can be fast."""
+
+
+def interventions(snapshot: Snapshot, now: datetime) -> tuple[tuple[Intervention, ...], float | None]:
+    """The interventions of the last hour, and the seconds until the report of the first of them ends, or None."""
+    found = [*_restarts(snapshot, now), *_vertical_autoscaling(snapshot, now)]
+    ends = [(at + REPORT_PERIOD - now).total_seconds() for _, at in found]
+    return tuple(intervention for intervention, _ in found), min(ends, default=None)
+
+
+def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention, datetime]]:
+    """`kubectl rollout restart` of the workload, whose annotation of the pod template the spec does not contain."""
+    if nested_map(snapshot.cr, "spec", "rollout").get("restartedAt"):
+        return  # the annotation is that of the spec, or will be reverted
+    for resource in (DEPLOYMENTS, STATEFULSETS):
+        child = snapshot.child(resource)
+        text = nested_map(child or {}, "spec", "template", "metadata", "annotations").get(RESTARTED_AT)
+        at = past_time(text, now + MAX_SKEW)
+        if at is None or now - at >= REPORT_PERIOD:
+            continue
+        name = f"{resource.kind} {snapshot.cr['metadata']['name']}"
+        effect = "replaced its pods, and their items are lost"
+        if resource == STATEFULSETS:
+            effect = "had no effect, because the controller updates the pods itself"
+        what = f"kubectl rollout restart of {name} at {quote_if_needed(text)} {effect}"
+        yield Intervention(RESTARTED, f"{what}. {restart_remedy(snapshot.cr)}"), at
+
+
+def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention, datetime]]:
+    """The last pod that a VerticalPodAutoscaler created with other resources, or resized."""
+    pods = [(at, pod) for pod in snapshot.pods if (at := _changed_by_vpa(pod)) and now - at < REPORT_PERIOD]
+    if not pods:
+        return
+    at, pod = max(pods, key=lambda each: each[0])
+    updates = nested_map(pod, "metadata", "annotations").get(VPA_UPDATES, "")
+    name = updates.partition(" updated by ")[2].partition(":")[0]
+    vpa = f"VerticalPodAutoscaler {quote_if_needed(name)}" if name else "A VerticalPodAutoscaler"
+    yield (
+        Intervention(
+            VPA,
+            f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are "
+            "lost. Set its spec.updatePolicy.updateMode to Off, and spec.resources to what it recommends",
+        ),
+        at,
+    )
+
+
+def _changed_by_vpa(pod: Object) -> datetime | None:
+    """The time at which a pod was created that a VerticalPodAutoscaler has changed; None for another pod."""
+    changed = nested_map(pod, "metadata", "annotations").keys() & {VPA_UPDATES, VPA_IN_PLACE}
+    return time_of(pod["metadata"].get("creationTimestamp")) if changed else None

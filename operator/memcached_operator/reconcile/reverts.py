@@ -1,0 +1,195 @@
+"""Remembers which children other clients keep changing: names the client, and limits how often a change is reverted.
+
+In memory only, and bounded: after a restart of the controller, changes are counted again from the first.
+"""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from memcached_api import conditions as c
+from memcached_operator.kind import Intervention, Problem
+from memcached_operator.kube.field_managers import Path, differences, manager_of
+from memcached_operator.kube.resource import Key, Object, nested_map
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION, identity, with_recorded_intent
+from memcached_operator.status.interventions import RESTART, Change, reverted
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+WINDOW: Final = 3600.0
+"""Seconds within which a second change of a child is reported, and for which the report stays after the last change. A
+downscaler changes a child every minute."""
+
+REPORTED: Final = 2
+"""The change of a child from which on they are reported. A single one may be a mistake, and is reverted silently."""
+
+LIMIT, PERIOD = 10, 60.0
+"""Maximum times that a child is written again within a number of seconds."""
+
+CALM: Final = 2 * PERIOD
+"""Seconds without a change after which a child that reached the limit is not reported as Degraded any more."""
+
+READ_PERIOD: Final = 60.0
+"""Minimum seconds between two reads of the field managers of a child."""
+
+MAX_OWNERS, MAX_CHILDREN, MAX_CAUSES = 500, 16, 3
+"""Maximum custom resources, children of each, and reports about a child that are remembered. Others are forgotten."""
+
+LIMITED: Final = (
+    f"More than {LIMIT} changes a minute: until they end, the controller reverts at most {LIMIT} of them a minute"
+)
+Read = Callable[[Key], Awaitable[Object | None]]
+"""Reads an object with all of its managedFields, or None if it does not exist. Raises ApiError."""
+
+
+@dataclass
+class _Record:
+    """The writes of one child for the same intent. `count`: the reverts. `times`: of the last writes."""
+
+    intent: str
+    count: int = 0
+    times: deque[float] = field(default_factory=lambda: deque[float](maxlen=LIMIT))
+    causes: dict[Intervention, None] = field(default_factory=dict[Intervention, None])
+    read_at: float = float("-inf")
+    reached_limit: bool = False
+
+    def add(self, now: float) -> None:
+        self.reached_limit = self.reached_limit and now - self.times[-1] < CALM
+        self.times.append(now)
+        self.reached_limit |= len(self.times) == LIMIT and now - self.times[0] < PERIOD
+
+    def add_cause(self, cause: Intervention) -> None:
+        self.causes[cause] = None
+        if len(self.causes) > MAX_CAUSES:
+            del self.causes[next(iter(self.causes))]
+
+
+@dataclass(frozen=True)
+class Revert:
+    """A write that reverts a change of another client, or may do so. `cause`: None if it is not to be reported."""
+
+    owner: str
+    key: Key
+    record: _Record
+    counts: bool
+    cause: Intervention | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the status says about the children of an object. `requeue_after`: seconds until that changes, or None."""
+
+    interventions: tuple[Intervention, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    requeue_after: float | None = None
+
+
+class Reverts:
+    """The children that were written again although their intent had not changed, by the uid of their owner."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._records: OrderedDict[str, OrderedDict[Key, _Record]] = OrderedDict()
+        self.clock: Callable[[], float] = time.monotonic
+
+    def delay(self, cr: Object, key: Key, child: Object) -> float:
+        """Seconds until this child may be written again with the same intent; 0 if it may now."""
+        record = self._of(cr).get(key)
+        if record is None or len(record.times) < LIMIT or record.intent != identity(child):
+            return 0.0
+        return max(0.0, record.times[0] + PERIOD - self.clock())
+
+    async def identify(self, cr: Object, key: Key, child: Object, live: Object | None) -> Revert | None:
+        """The revert that the next write of a child is, with its cause if it is to be reported.
+
+        None if the spec has changed since the last status. `live`: the child in the cache, None if it does not exist.
+        Raises ApiError.
+        """
+        if nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
+            self.forget(cr, key)
+            return None
+        record = self._of(cr).get(key)
+        if record is None or record.intent != identity(child) or self.clock() - record.times[-1] >= WINDOW:
+            record = _Record(identity(child))
+        # The first write may be for another intent: another operator wrote that, or the plan has changed.
+        counts = bool(record.times) or live is None or with_recorded_intent(child, live) is not None
+        cause = await self._cause(cr, key, child, live, record) if counts else None
+        return Revert(cr["metadata"]["uid"], key, record, counts, cause)
+
+    def add(self, revert: Revert | None) -> None:
+        """Remember that a revert was written."""
+        if revert is None:
+            return
+        record = revert.record
+        record.add(self.clock())
+        record.count += revert.counts
+        if revert.cause is not None:
+            record.add_cause(revert.cause)
+        children = self._records.get(revert.owner, OrderedDict[Key, _Record]())
+        _put(children, revert.key, record, MAX_CHILDREN)
+        _put(self._records, revert.owner, children, MAX_OWNERS)
+
+    def report(self, cr: Object) -> Report:
+        """What the status of an object says now."""
+        now, interventions, problems = self.clock(), list[Intervention](), list[Problem]()
+        delays = list[float]()
+        for record in self._of(cr).values():
+            since = now - record.times[-1]
+            if since >= WINDOW or not record.causes:
+                continue
+            if record.reached_limit and since < CALM:
+                problems += (
+                    Problem(c.CONFLICT, f"{cause.message}. {LIMITED}", blocks=False) for cause in record.causes
+                )
+                delays.append(CALM - since)
+            else:
+                interventions += record.causes
+                delays.append(WINDOW - since)
+        return Report(tuple(interventions), tuple(problems), min(delays, default=None))
+
+    def forget(self, cr: Object, key: Key) -> None:
+        """Forget a child that has a new intent, or that the controller has deleted."""
+        uid, records = cr["metadata"]["uid"], self._of(cr)
+        if records.pop(key, None) is not None and not records:
+            del self._records[uid]
+
+    def _of(self, cr: Object) -> OrderedDict[Key, _Record]:
+        return self._records.get(cr["metadata"]["uid"], OrderedDict())
+
+    async def _cause(
+        self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record
+    ) -> Intervention | None:
+        """The report of a change; None if there is none yet, or if the field managers were read a short time ago."""
+        is_first = record.count + 1 < REPORTED
+        if live is None:
+            return None if is_first else reverted(cr, key, Change(None, deleted=True))
+        if is_first and RESTART not in differences(live, child):
+            return None
+        if self.clock() - record.read_at < READ_PERIOD:
+            return None
+        record.read_at = self.clock()
+        # The cache does not keep the fields of a field manager.
+        found = await self._read(key)
+        fields = () if found is None else tuple(differences(found, child))
+        if found is None or not fields:
+            return None
+        has_intent = with_recorded_intent(child, found) is not None
+        change = Change(manager_of(found, fields), _shown(fields), live=found, replaced_intent=not has_intent)
+        return reverted(cr, key, change)
+
+
+def _shown(fields: tuple[Path, ...]) -> list[Path]:
+    """The fields for messages: without the annotation of the operator, unless it is the only one."""
+    others = [path for path in fields if path[-1] != INTENT_ANNOTATION]
+    return others or list(fields)
+
+
+def _put(records: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
+    """Store the newest value, and forget the oldest of more than `limit`."""
+    records[key] = value
+    records.move_to_end(key)
+    if len(records) > limit:
+        records.popitem(last=False)

@@ -1,0 +1,233 @@
+"""Children that other clients keep changing: who is named, when, and how often a change is reverted."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from memcached_api.images import Images
+from memcached_api.memcached.rules.placing import RESTARTED_AT
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
+from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.reconcile.apply import Applier, build_intent
+from memcached_operator.reconcile.reconciler import gather
+from memcached_operator.reconcile.reverts import CALM, LIMIT, MAX_CAUSES, MAX_OWNERS, PERIOD, WINDOW, Reverts
+from unit.builders import LABELS, memcached
+from unit.fakes import Api
+
+KEY = Key(DEPLOYMENTS, "test", "cache")
+CHANGED = {"f:spec": {"f:replicas": {}, "f:minReadySeconds": {}}}
+
+
+def reported(uid: str = "cr") -> Object:
+    """A Memcached whose status is up to date."""
+    return {**memcached(uid=uid), "status": {"observedGeneration": 1}}
+
+
+def desired(cr: Object, **spec: Any) -> Object:
+    """The intent for the Deployment."""
+    meta = {"name": "cache", "labels": LABELS}
+    return build_intent(cr, {"kind": "Deployment", "metadata": meta, "spec": {"replicas": 3, **spec}})
+
+
+class Fight:
+    """Another client changes the number of pods, and the controller reverts it. `now`: in seconds."""
+
+    def __init__(self, manager: str = "kubectl") -> None:
+        self.now, self.reads, self.manager = 0.0, 0, manager
+        self.reverts = Reverts(self.read)
+        self.reverts.clock = lambda: self.now
+        self.cr, self.child = reported(), desired(reported())
+        self.changed: Object = {"spec": {"replicas": 0}}
+
+    async def read(self, _: Key) -> Object:
+        """The child with its field managers."""
+        self.reads += 1
+        entry = {"manager": self.manager, "operation": "Update", "subresource": "scale", "fieldsV1": CHANGED}
+        return self.live(managedFields=[entry])
+
+    def live(self, **meta: Any) -> Object:
+        """The child as the other client left it."""
+        changed = self.changed.get("metadata", {})
+        return {**self.child, **self.changed, "metadata": {**self.child["metadata"], **changed, **meta}}
+
+    def revert(self, live: Object | None = None, *, deleted: bool = False, after: float = 60) -> None:
+        """The controller writes the child once, after some seconds."""
+        self.now += after
+        found = None if deleted else live or self.live()
+        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, KEY, self.child, found)))
+
+    @property
+    def messages(self) -> list[str]:
+        """What the status says."""
+        return [each.message for each in self.reverts.report(self.cr).interventions]
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems that the status reports."""
+        return [each.message for each in self.reverts.report(self.cr).problems]
+
+
+def test_second_change_is_reported_with_its_field_manager_once() -> None:
+    fight = Fight()
+    fight.revert()
+    assert (fight.messages, fight.reads) == ([], 0)
+    fight.revert()
+    (message,) = fight.messages
+    assert "Field manager: kubectl (subresource scale)" in message
+    for _ in range(20):
+        fight.revert()
+    assert fight.messages == [message], "it must not change, or it would cause status writes"
+    assert fight.reverts.report(fight.cr).requeue_after == WINDOW
+
+
+def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> None:
+    fight = Fight()
+    fight.revert()
+    fight.revert()
+    fight.now += WINDOW
+    assert not fight.messages
+    fight.revert(after=0)
+    assert not fight.messages
+
+
+def test_each_other_client_is_reported() -> None:
+    fight = Fight()
+    for number in range(MAX_CAUSES + 2):
+        fight.manager = f"client-{number}"
+        fight.revert()
+    assert [f"client-{number}" in message for number, message in enumerate(fight.messages, 2)] == [True] * MAX_CAUSES
+
+
+def test_deleted_child_is_reported_without_a_read() -> None:
+    fight = Fight()
+    fight.revert(deleted=True)
+    fight.revert(deleted=True)
+    assert "deleted it repeatedly" in fight.messages[0]
+    assert fight.reads == 0
+
+
+def test_change_of_the_spec_is_no_revert() -> None:
+    fight = Fight()
+    for generation in range(2, 6):
+        fight.cr = {**fight.cr, "metadata": {**fight.cr["metadata"], "generation": generation}}
+        fight.revert()
+    assert not fight.messages
+
+
+def test_change_of_the_plan_without_a_change_of_the_spec_is_no_revert() -> None:
+    """Such as a PodDisruptionBudget of another owner, or a new release of the operator."""
+    fight = Fight()
+    for seconds in range(1, 6):
+        before = fight.child
+        fight.child = desired(fight.cr, minReadySeconds=seconds)
+        fight.revert(before)
+    assert not fight.messages
+
+
+def test_child_that_the_controller_deletes_itself_is_forgotten() -> None:
+    fight = Fight()
+    for _ in range(4):
+        fight.revert(deleted=True)
+        fight.reverts.forget(fight.cr, KEY)
+    assert not fight.messages
+
+
+def test_other_instance_of_the_operator_is_reported() -> None:
+    fight = Fight("memcached-operator")
+    fight.changed = desired(fight.cr, minReadySeconds=9)
+    fight.child = desired(fight.cr, minReadySeconds=1)
+    for _ in range(3):
+        assert not fight.messages
+        fight.revert()
+    assert "Another instance of this operator" in fight.messages[0]
+
+
+def test_restart_is_reported_when_it_is_reverted_first() -> None:
+    fight = Fight("kubectl-rollout")
+    annotations = {RESTARTED_AT: "2030-01-01T00:00:00Z"}
+    fight.child = desired(fight.cr, template={"metadata": {"annotations": annotations}})
+    fight.changed = {"spec": {"replicas": 3, "template": {"metadata": {"annotations": {RESTARTED_AT: "later"}}}}}
+    fight.revert()
+    assert "kubectl rollout restart was reverted" in fight.messages[0]
+
+
+def test_change_that_ended_before_it_is_read_is_not_reported() -> None:
+    fight = Fight()
+    fight.revert()
+    live, fight.changed = fight.live(), {}
+    fight.revert(live)
+    assert not fight.messages
+
+
+def test_child_is_reverted_at_most_ten_times_a_minute() -> None:
+    fight = Fight()
+    for _ in range(LIMIT):
+        assert fight.reverts.delay(fight.cr, KEY, fight.child) == 0
+        fight.revert(after=0.02)
+    delay = fight.reverts.delay(fight.cr, KEY, fight.child)
+    assert PERIOD - 1 < delay < PERIOD
+    assert fight.reads == 1
+    (problem,) = fight.problems
+    assert "More than 10 changes a minute" in problem
+    assert not fight.messages
+    assert not fight.reverts.report(fight.cr).problems[0].blocks
+    fight.now += delay
+    assert fight.reverts.delay(fight.cr, KEY, fight.child) == 0
+
+
+def test_limit_does_not_delay_a_change_of_the_spec_or_another_child() -> None:
+    fight = Fight()
+    for _ in range(LIMIT):
+        fight.revert(after=0)
+    assert fight.reverts.delay(fight.cr, KEY, desired(fight.cr, replicas=5)) == 0
+    assert fight.reverts.delay(fight.cr, KEY, desired(fight.cr, minReadySeconds=5)) == 0
+    assert fight.reverts.delay(fight.cr, Key(SERVICES, "test", "cache"), fight.child) == 0
+
+
+def test_limited_child_stays_degraded_until_it_is_calm() -> None:
+    fight = Fight()
+    for _ in range(LIMIT):
+        fight.revert(after=0)
+    fight.revert(after=PERIOD)
+    assert fight.problems
+    assert fight.reverts.report(fight.cr).requeue_after == CALM
+    fight.now += CALM
+    assert not fight.problems
+    assert fight.messages
+
+
+@pytest.mark.parametrize("objects", [MAX_OWNERS + 1])
+def test_memory_is_bounded(objects: int) -> None:
+    fight = Fight()
+    for number in range(objects):
+        fight.cr = reported(f"cr-{number}")
+        fight.revert(after=0)
+        fight.revert(after=0)
+    assert fight.messages
+    fight.cr = reported("cr-0")
+    assert not fight.messages
+    fight.cr = reported("cr-1")
+    assert fight.messages
+
+
+def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
+    """Also no reads: each of them would follow a deletion."""
+    api, cache, cr = Api(), Cache(), reported()
+    applier = Applier(api.client, cache)
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "cache", "namespace": "test", "labels": {}}}
+    key = Key(SERVICES, "test", "cache")
+    kind = memcached_kind(Images("example.com/memcached:1"))
+    requested = []
+    for _ in range(50):
+        snapshot = gather(cache, kind, cr, frozenset())
+        requested.append(applier.would_create(kind, snapshot, [service]))
+        result = asyncio.run(applier.apply_all(kind, snapshot, [service]))
+        if live := api.objects.pop(key, None):
+            cache.remove(key, int(live["metadata"]["resourceVersion"]) + 1)
+    assert requested == [True] * LIMIT + [False] * (50 - LIMIT)
+    assert api.verbs().count("create") == LIMIT
+    assert api.verbs().count("get") == LIMIT
+    assert result.requeue_after is not None
+    assert result.requeue_after <= PERIOD

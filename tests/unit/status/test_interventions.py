@@ -1,0 +1,85 @@
+import pytest
+
+from memcached_operator.kube.client import FIELD_MANAGER
+from memcached_operator.kube.field_managers import Manager, Path
+from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object
+from memcached_operator.status.interventions import REPLICAS, RESTART, Change, reverted
+from memcached_operator.status.reports import of_interventions
+from unit.builders import appservice, memcached
+
+CR = memcached()
+IMAGE: Path = ("spec", "template", "spec", "containers")
+LABEL: Path = ("metadata", "labels", "app.kubernetes.io/name")
+DOWNSCALED: Object = {"metadata": {"annotations": {"downscaler/original-replicas": "3"}}}
+TARGET = "spec.scaleTargetRef to apiVersion cache.example.com/v1, kind Memcached, name cache"
+EXCLUDED = """kubectl patch -n test memcached cache --type=merge -p \
+'{"spec":{"inheritedMetadata":{"annotations":{"downscaler/exclude":"true"}}}}'"""
+
+REMEDIES: dict[str, tuple[Change, str, str]] = {
+    "kubectl scale": (
+        Change(Manager("kubectl", "scale"), [REPLICAS]),
+        "changed spec.replicas repeatedly, and the controller reverted it. Field manager: kubectl (subresource scale)",
+        "kubectl scale -n test memcached cache --replicas=NUMBER",
+    ),
+    "kubectl edit": (Change(Manager("kubectl-edit"), [IMAGE]), "spec.template.spec", "kubectl edit -n test memcached"),
+    "kubectl edit of the size": (Change(Manager("kubectl-edit"), [REPLICAS]), "kubectl-edit", "kubectl scale -n test"),
+    "downscaler by its annotations": (Change(Manager("pykube-ng"), [REPLICAS], live=DOWNSCALED), "pykube-ng", EXCLUDED),
+    "downscaler by its name": (Change(Manager("kubedownscaler"), [REPLICAS]), "kubedownscaler", EXCLUDED),
+    "HorizontalPodAutoscaler": (
+        Change(Manager("kube-controller-manager", "scale"), [REPLICAS]),
+        "kube-controller-manager (subresource scale)",
+        f"A HorizontalPodAutoscaler scales it. Set its {TARGET}",
+    ),
+    "KEDA": (Change(Manager("keda"), [REPLICAS]), "keda", f"Set in the ScaledObject {TARGET}"),
+    "another instance": (
+        Change(Manager(FIELD_MANAGER), [IMAGE], replaced_intent=True),
+        FIELD_MANAGER,
+        "kubectl get deployments -A -l app.kubernetes.io/name=memcached-operator",
+    ),
+    "policy": (Change(Manager(FIELD_MANAGER), [IMAGE]), FIELD_MANAGER, "A webhook or a policy of the cluster"),
+    "unknown client": (Change(None, [LABEL]), "metadata.labels[app.kubernetes.io/name]", "The audit log"),
+    "other client": (Change(Manager("helm"), [LABEL]), "Field manager: helm", "spec.inheritedMetadata"),
+    "deletion": (Change(None, deleted=True), "deleted it repeatedly, and the controller created it", "The audit log"),
+    "restart": (
+        Change(Manager("kubectl-rollout"), [RESTART]),
+        "kubectl rollout restart was reverted, because spec.rollout.restartedAt",
+        "kubectl memcached restart cache -n test",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "cause", "remedy"), REMEDIES.values(), ids=REMEDIES.keys())
+def test_message_names_the_client_and_its_remedy(change: Change, cause: str, remedy: str) -> None:
+    intervention = reverted(CR, Key(STATEFULSETS, "test", "cache"), change)
+    assert intervention.reason == ("ScaledByAutoscaler" if "A Horizontal" in remedy else "ChangesReverted")
+    assert intervention.message.startswith("StatefulSet cache: ")
+    assert cause in intervention.message
+    assert remedy in intervention.message
+
+
+def test_message_names_the_kind() -> None:
+    change = Change(Manager("kubectl", "scale"), [REPLICAS])
+    assert "-n test appservice app" in reverted(appservice(), Key(SERVICES, "test", "app"), change).message
+
+
+def test_message_is_bounded_and_quoted() -> None:
+    fields = [("metadata", "labels", f"example.com/{'x' * 300}{number}\n") for number in range(9)]
+    message = reverted(CR, Key(SERVICES, "test", "cache"), Change(Manager("m\n" * 500), fields)).message
+    assert "\n" not in message
+    assert len(message) < 1024
+    assert "and 6 more fields" in message
+
+
+def status(message: str) -> Object:
+    """A status with this message of Degraded."""
+    return {"conditions": [{"type": "Degraded", "status": "False", "message": message}]}
+
+
+def test_event_reports_what_a_status_mentions_first() -> None:
+    one = reverted(CR, Key(SERVICES, "test", "cache"), Change(Manager("helm"), [LABEL]))
+    healthy, mentioned = status("All components are healthy"), status(f"All components are healthy. {one.message}")
+    (report,) = of_interventions(healthy, mentioned, [one])
+    assert (report.reason, report.message, report.warning) == ("ChangesReverted", one.message, True)
+    assert list(of_interventions({}, mentioned, [one])) == [report]
+    assert not list(of_interventions(mentioned, mentioned, [one]))
+    assert not list(of_interventions(healthy, healthy, [one])), "it did not fit into the message"

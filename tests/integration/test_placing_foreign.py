@@ -134,7 +134,7 @@ async def has_no_effect(client: ApiClient, namespace: str, resource: Resource, *
 def test_foreign_objects_with_our_names_are_not_modified(
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memcached_operator.reconcile.apply.CONFLICT_PERIOD", 1.0)
+    monkeypatch.setattr("memcached_operator.reconcile.result.CONFLICT_PERIOD", 1.0)
 
     async def scenario(client: ApiClient) -> None:
         # The operator watches objects with its label, and meets the others when it creates a child.

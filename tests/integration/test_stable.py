@@ -218,7 +218,7 @@ def test_two_memcacheds_that_want_one_service(
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one gets Conflict; the first one, and everything else of the second, works."""
-    monkeypatch.setattr("memcached_operator.reconcile.apply.CONFLICT_PERIOD", 1.0)
+    monkeypatch.setattr("memcached_operator.reconcile.result.CONFLICT_PERIOD", 1.0)
     monkeypatch.setattr("memcached_operator.memcached.plan.CONFLICT_DELAY", 1.0)
     first, second = "cache-0", "cache"
 

@@ -101,8 +101,9 @@ class Api:
         managed = [{"manager": FIELD_MANAGER, "operation": "Update"}]
         return self.put(key, obj, uid=f"uid-{self.version}", managedFields=managed)
 
-    async def apply(self, key: Key, obj: Object) -> Object:
+    async def apply(self, key: Key, obj: Object, *, dry_run: bool = False) -> Object:
         """Apply an object. Raises Conflict if the uid differs, or the resourceVersion if there is one."""
+        assert not dry_run, "needs the managedFields of a real API server"
         self._record("apply", key)
         live, meta = self.objects.get(key), obj["metadata"]
         if live is None or meta.get("uid") != live["metadata"]["uid"]:

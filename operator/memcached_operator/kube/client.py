@@ -223,9 +223,9 @@ class ApiClient:
         """Create an object by POST, which never overwrites an existing one."""
         return await self.request("POST", key.resource.path(key.namespace), obj, params={"fieldManager": FIELD_MANAGER})
 
-    async def apply(self, key: Key, obj: Object) -> Object:
-        """Server-side apply with force: the operator owns exactly the fields of `obj`."""
-        params = {"fieldManager": FIELD_MANAGER, "force": "true"}
+    async def apply(self, key: Key, obj: Object, *, dry_run: bool = False) -> Object:
+        """Server-side apply with force: the operator owns exactly the fields of `obj`. `dry_run`: store nothing."""
+        params = {"fieldManager": FIELD_MANAGER, "force": "true", **({"dryRun": "All"} if dry_run else {})}
         return await self.request("PATCH", key.resource.path(key.namespace, key.name), obj, APPLY_PATCH, params=params)
 
     async def patch(self, key: Key, patch: Any, content_type: str = MERGE_PATCH, subresource: str = "") -> Object:

@@ -66,3 +66,53 @@ def _owns(fields: Mapping[str, Any], path: Path) -> bool:
             return True
         fields = below
     return True
+
+
+def is_our_entry(entry: Mapping[str, Any]) -> bool:
+    """Whether an entry of managedFields is one of the operator, except of a status."""
+    return entry.get("manager") == MANAGER and not entry.get("subresource")
+
+
+def has_co_owners(live: Object) -> bool:
+    """Whether a client other than the operator has created or updated an object. Of a cached object, too."""
+    return any(map(_is_update_of_others, nested_list(live, "metadata", "managedFields")))
+
+
+def takeover(live: Object, applied: Object) -> list[Object]:
+    """The JSON patch that leaves to the clients that updated an object only the fields that the operator does not own.
+
+    `live`: with all of its managedFields. `applied`: the result of a dry run of the operator's apply. Without the
+    patch, an apply that leaves a field out would not remove it. It fails if an entry of the others has changed since.
+    """
+    ours = next(each for each in nested_list(applied, "metadata", "managedFields") if _is_applied_by_us(each))
+    entries = nested_list(live, "metadata", "managedFields")
+    operations: list[Object] = []
+    for index, entry in reversed(list(enumerate(entries))):  # a removal changes the index of later entries
+        fields = nested_map(entry, "fieldsV1")
+        left = _without(fields, nested_map(ours, "fieldsV1"))
+        if left == fields or not _is_update_of_others(entry):
+            continue
+        path = f"/metadata/managedFields/{index}"
+        change: Object = {"op": "replace", "path": path, "value": {**entry, "fieldsV1": left}}
+        operations += [{"op": "test", "path": path, "value": entry}, change if left else {"op": "remove", "path": path}]
+    missing = not any(map(is_our_entry, entries))
+    return [*operations, *([{"op": "add", "path": "/metadata/managedFields/-", "value": ours}] if missing else [])]
+
+
+def _is_update_of_others(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") == "Update" and not entry.get("subresource") and not is_our_entry(entry)
+
+
+def _is_applied_by_us(entry: Mapping[str, Any]) -> bool:
+    return entry.get("operation") == "Apply" and is_our_entry(entry)
+
+
+def _without(fields: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    """The difference of two sets of fields."""
+    left: dict[str, Any] = {}
+    for name, below in fields.items():
+        if name not in others:
+            left[name] = below
+        elif below and (rest := _without(below, others[name])) and others[name]:
+            left[name] = rest
+    return left

@@ -9,7 +9,8 @@ from memcached_operator.cache.live import StaleError, get_live
 from memcached_operator.kind import Controller, Problem, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
-from memcached_operator.kube.resource import SERVICES, Key, Object, Resource
+from memcached_operator.kube.field_managers import has_co_owners, takeover
+from memcached_operator.kube.resource import SERVICES, Key, Object, Resource, controller_of
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.intent import identity, with_intent
 from memcached_operator.reconcile.ownership import (
@@ -28,9 +29,6 @@ from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.reports import of_rollout
 
 log = logging.getLogger(__name__)
-
-CONFLICT_PERIOD = 10.0
-"""Seconds until a conflicting object is checked again: it may not be watched."""
 
 WAIT_PERIOD = 1.0
 """Seconds until a child that is being deleted is checked again, in case its DELETED event is missed."""
@@ -95,6 +93,7 @@ class Applier:
                 self._cooldown.guard(key, identity(intended)),
             ):
                 await self._reconcile_child(snapshot, key, intended, result)
+        result.end(snapshot.cr["kind"])
         for resource in kind.owns:
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
@@ -114,9 +113,7 @@ class Applier:
                         result.block(Problem(c.WAITING_FOR_DELETION, step.message), WAIT_PERIOD)
                 case Action.CONFLICT:
                     done = True
-                    remedy = f"Delete or rename it, or use another name for this {snapshot.cr['kind']}"
-                    problem = Problem(c.CONFLICT, f"{step.message}. The object is not modified. {remedy}")
-                    result.block(problem, CONFLICT_PERIOD)
+                    result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy)
                 case Action.SKIP:
                     done = True
             if done:
@@ -189,6 +186,7 @@ class Applier:
             if action is Action.SCALE:
                 reply = await self._client.patch(key, scale_patch(child, live))
             else:
+                live = await self._take_over(key, child, live)
                 patch = preparation_patch(child, live)
                 if patch:
                     live = await self._client.patch(key, patch, JSON_PATCH)
@@ -206,6 +204,19 @@ class Applier:
         if (report := of_rollout(key, before, reply)) is not None:
             result.rollouts.append(report)
         return True
+
+    async def _take_over(self, key: Key, child: Object, live: Object) -> Object:
+        """Make the operator the only owner of the fields that it applies to an orphan or a copy; return the new object.
+
+        Otherwise, the client that has restored the object would keep the fields that an apply removes. Raises ApiError.
+        """
+        if controller_of(live) or not has_co_owners(live):
+            return live
+        applied = await self._client.apply(key, _with_preconditions(child, live, key.resource), dry_run=True)
+        # The cache does not keep the fields of a field manager.
+        patch = takeover(await self._client.get(key) or live, applied)
+        uid = {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]}
+        return await self._client.patch(key, [uid, *patch], JSON_PATCH) if patch else live
 
     def _is_ineffective(self, key: Key, child: Object) -> bool:
         """True if this intent was applied to this child before and had no effect, and neither has changed since."""

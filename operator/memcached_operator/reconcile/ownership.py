@@ -1,4 +1,15 @@
-"""Decides which action one child needs, from its owner and its state. Pure functions."""
+"""Decides which action one child needs, from its owner and its state. Pure functions.
+
+An object with the name of a child is one of these:
+
+* A child: the custom resource is its controller.
+* An orphan: it has no controller, but the operator's labels and field manager. It is adopted, and then applied.
+* A copy, as from a backup without managedFields: it has no owner at all, the operator's labels, and the digest of an
+  intent. It is adopted only if it has every desired value, so that the adoption changes nothing but its metadata.
+  Everyone who can create such an object can also create an orphan, because each client chooses its field manager.
+* The child of a deleted custom resource of this name: the garbage collector deletes it.
+* The object of another owner. It is never modified.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +19,10 @@ from typing import Any, cast
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.compare import covers
+from memcached_operator.kube.field_managers import differences, is_our_entry
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
-from memcached_operator.reconcile.intent import replicas_of, with_recorded_intent, with_replicas
+from memcached_operator.reconcile.intent import INTENT_ANNOTATION, replicas_of, with_recorded_intent, with_replicas
+from memcached_operator.status.interventions import field_names
 
 
 class Action(Enum):
@@ -25,10 +38,14 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Decision:
-    """An action, and for WAIT and CONFLICT its cause as a message for the status."""
+    """An action, and for WAIT and CONFLICT its cause as a message for the status.
+
+    `is_copy`: the object in conflict is a copy of a child.
+    """
 
     action: Action
     message: str = ""
+    is_copy: bool = False
 
 
 def controller_reference(cr: Object) -> Object:
@@ -55,8 +72,9 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
         return Decision(Action.CREATE)
     name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
-    if controller is None and not is_orphan(live, labels.own(desired["metadata"]["labels"])):
-        return Decision(Action.CONFLICT, f"{name} exists and is not managed by this operator")
+    own = labels.own(desired["metadata"]["labels"])
+    if controller is None and not is_orphan(live, own):
+        return _of_unmanaged(name, desired, live, own)
     if controller is not None and not is_controlled_by(live, cr):
         if _owner_id(controller) == _owner_id(controller_reference(cr)):
             return Decision(Action.WAIT, f"{name} of an earlier {cr['kind']} with the same name is still being deleted")
@@ -66,6 +84,24 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
     if is_current(desired, live):
         return Decision(Action.SKIP)
     return Decision(Action.SCALE if is_only_scaled(desired, live) else Action.APPLY)
+
+
+def _of_unmanaged(name: str, desired: Object, live: Object, own_labels: Mapping[str, str]) -> Decision:
+    """The decision about an object without a controller that other clients have created."""
+    if not is_copy(live, own_labels):
+        return Decision(Action.CONFLICT, f"{name} exists and is not managed by this operator")
+    if live["metadata"].get("deletionTimestamp"):
+        return Decision(Action.WAIT, f"{name} is being deleted")
+    if different := field_names([*differences(live, _content(desired))]):
+        return Decision(Action.CONFLICT, f"{name} has another value of {different}", is_copy=True)
+    return Decision(Action.APPLY)
+
+
+def _content(desired: Object) -> Object:
+    """The desired child without what depends on the uid of its owner."""
+    meta: Object = {name: value for name, value in desired["metadata"].items() if name != "ownerReferences"}
+    annotations = {name: text for name, text in meta["annotations"].items() if name != INTENT_ANNOTATION}
+    return {**desired, "metadata": {**meta, "annotations": annotations}}
 
 
 def is_current(desired: Object, live: Object) -> bool:
@@ -109,7 +145,7 @@ def _migration(live: Object) -> list[Object]:
     """After a create by POST, the fields belong to the *Update* entry of the operator's field manager, and an apply
     does not remove a field from that entry."""
     managed_fields = nested_list(live, "metadata", "managedFields")
-    ours = {entry["operation"]: index for index, entry in enumerate(managed_fields) if _is_our_entry(entry)}
+    ours = {entry["operation"]: index for index, entry in enumerate(managed_fields) if is_our_entry(entry)}
     if "Update" not in ours or "Apply" in ours:
         return []
     path = f"/metadata/managedFields/{ours['Update']}"
@@ -156,11 +192,18 @@ def _owner_id(owner: Mapping[str, Any]) -> tuple[str, str, str]:
     return owner["apiVersion"].partition("/")[0], owner["kind"], owner["name"]
 
 
-def _is_our_entry(entry: Mapping[str, Any]) -> bool:
-    return entry.get("manager") == FIELD_MANAGER and not entry.get("subresource")
-
-
 def is_orphan(live: Object, own_labels: Mapping[str, str]) -> bool:
     """True for a manually orphaned child: no controller, but the operator's labels and field manager."""
-    ours = any(map(_is_our_entry, nested_list(live, "metadata", "managedFields")))
+    ours = any(map(is_our_entry, nested_list(live, "metadata", "managedFields")))
     return ours and controller_of(live) is None and labels.has(live, own_labels)
+
+
+def is_copy(live: Object, own_labels: Mapping[str, str]) -> bool:
+    """True for a copy of a child, as from a backup: no owner, but the operator's labels and the digest of an intent."""
+    has_intent = INTENT_ANNOTATION in nested_map(live, "metadata", "annotations")
+    return has_intent and not live["metadata"].get("ownerReferences") and labels.has(live, own_labels)
+
+
+def may_be_adopted(live: Object, own_labels: Mapping[str, str]) -> bool:
+    """Whether an object without a controller is an orphan, or a copy that is adopted if it has every desired value."""
+    return is_orphan(live, own_labels) or is_copy(live, own_labels)

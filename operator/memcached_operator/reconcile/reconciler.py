@@ -20,7 +20,7 @@ from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.creation_events import CreationEvents
 from memcached_operator.reconcile.mount_events import MountEvents
-from memcached_operator.reconcile.ownership import is_orphan
+from memcached_operator.reconcile.ownership import may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.retention import Retention
@@ -241,7 +241,7 @@ def gather(
         if workload := children.get(workload_key):
             labeled = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
             pods += [pod for pod in labeled if controller.owns(pod, workload)]
-        elif (other := cache.get(workload_key)) and is_orphan(other, selector_labels(kind.app_name, meta["name"])):
+        elif (other := cache.get(workload_key)) and may_be_adopted(other, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = other
     foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.foreign.resources}
     missing_here = frozenset(

@@ -7,14 +7,26 @@ from dataclasses import dataclass, field
 from memcached_api import conditions as c
 from memcached_operator.kind import Problem
 from memcached_operator.kube.client import ApiError
-from memcached_operator.kube.resource import Key
+from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key
 from memcached_operator.status.reports import Report, of_created
 
 API_MISSING = (404, 405)
 """Response codes of a write while its API is not served, or while its CRD is being deleted."""
 
+INVALID = 422
+"""Response code for an object that violates a rule of the API server, such as that a field is immutable."""
+
+IMMUTABLE = ("field is immutable", "may not change once set", "updates to statefulset spec for fields other than")
+"""Parts of the error messages about such a field. The last one is that of StatefulSets up to Kubernetes 1.36."""
+
 API_PERIOD = 10.0
 """Seconds until such a write is repeated. Usually the watch has reported the missing API before."""
+
+CONFLICT_PERIOD = 10.0
+"""Seconds until a conflicting object is checked again: it may not be watched."""
+
+MAX_COPIES = 10
+"""Copies of children in a message. The next ones follow when these are deleted."""
 
 NAMESPACE_PERIOD = 10.0
 """Seconds until a terminating namespace is checked again: namespaces are not watched."""
@@ -25,13 +37,15 @@ class Result:
     """The result of applying the children: problems for the status, errors, and when to requeue.
 
     `tolerant`: report transient errors as Progressing. `wrote`: at least one child was created or changed. `created`:
-    those that were created. `rollouts`: the reports of workloads with a new pod template.
+    those that were created. `rollouts`: the reports of workloads with a new pod template. `copies`: the objects that
+    other clients created as copies of children, and how each differs.
     """
 
     tolerant: bool = True
     wrote: bool = False
     created: list[Key] = field(default_factory=list[Key])
     rollouts: list[Report] = field(default_factory=list[Report])
+    copies: dict[Key, str] = field(default_factory=dict[Key, str])
     problems: list[Problem] = field(default_factory=list[Problem])
     errors: list[ApiError] = field(default_factory=list[ApiError])
     requeue_after: float | None = None
@@ -45,6 +59,29 @@ class Result:
         """Add a problem that prevents applying a child, and requeue after at most `seconds`."""
         self.problems.append(problem)
         self.requeue(seconds)
+
+    def conflict(self, key: Key, message: str, kind: str, *, is_copy: bool) -> None:
+        """Add the problem that another object has the name of a child. `kind`: that of the owner of the child."""
+        self.requeue(CONFLICT_PERIOD)
+        if is_copy:
+            self.copies[key] = message
+            return
+        remedy = f"Delete or rename it, or use another name for this {kind}"
+        self.problems.append(Problem(c.CONFLICT, f"{message}. The object is not modified. {remedy}"))
+
+    def end(self, kind: str) -> None:
+        """Add one problem for all copies."""
+        if not self.copies:
+            return
+        keys = list(self.copies)[:MAX_COPIES]
+        names = " ".join(f"{key.resource.kind.lower()}/{key.name}" for key in keys)
+        what = "; ".join(self.copies[key] for key in keys)
+        remedy = (
+            f"To have them created again, run kubectl delete -n {keys[0].namespace} --cascade=orphan {names}. This "
+            f"keeps pods and their items. Or use another name for this {kind}"
+        )
+        cause = "Objects with the labels of this operator, as from a backup, are not modified, because they differ"
+        self.problems.append(Problem(c.CONFLICT, f"{cause}: {what}. {remedy}"))
 
     @contextmanager
     def record_errors(self, key: Key, *, optional: bool = False) -> Generator[None]:
@@ -61,7 +98,7 @@ class Result:
             if error.namespace_terminating:
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
-            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error.message}")
+            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error.message}{_remedy(key, error)}")
 
     def fail(self, error: ApiError, message: str) -> None:
         """Record an error, with the message of the problem that it is."""
@@ -72,3 +109,15 @@ class Result:
     def requeue(self, seconds: float) -> None:
         """Requeue after at most `seconds`."""
         self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)
+
+
+def _remedy(key: Key, error: ApiError) -> str:
+    """The remedy for a field that the API server does not let anyone change, such as in a restored object."""
+    command = f"kubectl delete -n {key.namespace} --cascade=orphan {key.resource.kind.lower()}/{key.name}"
+    if error.code != INVALID or not any(text in error.message for text in IMMUTABLE):
+        return ""
+    if key.resource == SERVICES:
+        return f". Run {command}. The controller creates it again; until then, its name cannot be resolved"
+    if key.resource == STATEFULSETS:
+        return f". Run {command}, which keeps the pods and their items. The controller creates it again"
+    return ""

@@ -70,7 +70,7 @@ def workload_state(
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
     notices = (*outcome.notices, *(each.message for each in outcome.interventions))
     observed = (
-        _available(rollout, hint),
+        _available(rollout, hint, taken=_is_taken(rollout, snapshot, problems)),
         _progressing(rollout, transient, resume, hint, stalled=stalled),
         _degraded(degraded, notices, _unhealthy(rollout, hint)),
     )
@@ -124,10 +124,18 @@ def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot) -> str:
     return f"the operator knows {known} running pods; see kubectl get pods {namespace} -l {labels.INSTANCE}={name}"
 
 
-def _available(rollout: Rollout, hint: str) -> dict[str, Any]:
+def _is_taken(rollout: Rollout, snapshot: Snapshot, problems: Iterable[Problem]) -> bool:
+    """Whether an object of another owner has the name of the workload."""
+    name = f"{rollout.workload} {snapshot.cr['metadata']['name']} "
+    return any(problem.reason == c.CONFLICT and name in problem.message for problem in problems)
+
+
+def _available(rollout: Rollout, hint: str, *, taken: bool) -> dict[str, Any]:
     message = _count(rollout)
     if not rollout.exists:
         message = f"The {rollout.workload} does not exist yet"
+        if taken:
+            message = f"The {rollout.workload} of this name is not managed by this object; see the Degraded condition"
     if rollout.available:
         return _condition(c.AVAILABLE, c.TRUE, c.MINIMUM_REPLICAS_AVAILABLE, message)
     message = f"{message}; {hint}" if hint else message

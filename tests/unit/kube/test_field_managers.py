@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from memcached_operator.kube.client import FIELD_MANAGER
-from memcached_operator.kube.field_managers import Manager, Path, differences, manager_of
+from memcached_operator.kube.field_managers import Manager, Path, differences, has_co_owners, manager_of, takeover
 from memcached_operator.kube.resource import Object
 
 DIFFERENCES: dict[str, tuple[Object, Object, list[Path]]] = {
@@ -56,3 +56,33 @@ MANAGERS: dict[str, tuple[list[Object], list[Path], Manager | None]] = {
 @pytest.mark.parametrize(("entries", "paths", "manager"), MANAGERS.values(), ids=MANAGERS.keys())
 def test_manager_of_a_field(entries: list[Object], paths: list[Path], manager: Manager | None) -> None:
     assert manager_of(managed(*entries), paths) == manager
+
+
+def test_takeover_leaves_to_others_only_the_fields_that_the_operator_does_not_own() -> None:
+    """Not their fields of a status, and not what another client applies."""
+    mine = {"image": {}, "ports": {"k:1": {".": {}, "f:port": {}}}, "selector": {}}
+    applied = entry(FIELD_MANAGER, **mine)
+    ports = {"k:1": {".": {}, "f:port": {}, "f:protocol": {}}}
+    status = entry("kubelet", subresource="status", image={})
+    theirs = entry("velero", **{**mine, "selector": {"f:a": {}}, "other": {}, "ports": ports})
+    same = entry("kubectl-create", **mine)
+    ssa = {**entry("argocd", **mine), "operation": "Apply"}
+    result = managed({**applied, "operation": "Apply"})
+    (ours,) = result["metadata"]["managedFields"]
+    live = managed(theirs, status, same, ssa)
+    left = {"f:spec": {"f:other": {}, "f:ports": {"k:1": {"f:protocol": {}}}}}
+    changes = [
+        {"op": "test", "path": "/metadata/managedFields/2", "value": same},
+        {"op": "remove", "path": "/metadata/managedFields/2"},
+        {"op": "test", "path": "/metadata/managedFields/0", "value": theirs},
+        {"op": "replace", "path": "/metadata/managedFields/0", "value": {**theirs, "fieldsV1": left}},
+    ]
+    assert has_co_owners(live)
+    assert takeover(live, result) == [*changes, {"op": "add", "path": "/metadata/managedFields/-", "value": ours}]
+    assert takeover(managed(theirs, status, same, ssa, applied), result) == changes, "ours is migrated later"
+
+
+def test_orphan_without_other_owners_needs_no_takeover() -> None:
+    live = managed(OURS, entry("kubelet", subresource="status"), {**entry("argocd"), "operation": "Apply"})
+    assert not has_co_owners(live)
+    assert takeover(live, managed({**OURS, "operation": "Apply"})) == []

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1, with_intent
@@ -37,6 +38,14 @@ def changed(**meta: Any) -> Object:
     """The child as applied, with other metadata."""
     return {**APPLIED, "metadata": {**APPLIED["metadata"], **meta}}
 
+
+def copied(**meta: Any) -> Object:
+    """The child as a backup without managedFields restores it, with other metadata."""
+    managed = [{"manager": "velero-server", "operation": "Update"}]
+    return changed(**{"ownerReferences": [], "managedFields": managed, **meta})
+
+
+COPY = copied()
 
 DECISIONS = {
     "absent": (None, Action.CREATE),
@@ -74,9 +83,18 @@ DECISIONS = {
     "of another kind with the same name": (changed(ownerReferences=[EARLIER[0] | {"kind": "Redis"}]), Action.CONFLICT),
     "orphaned manually": (changed(**ORPHANED), Action.APPLY),
     "orphaned manually and being deleted": (changed(**ORPHANED, deletionTimestamp="now"), Action.WAIT),
-    "with our labels only": (changed(ownerReferences=[], managedFields=[{"manager": "kubectl"}]), Action.CONFLICT),
-    "with our labels, and a status that we wrote": (
-        changed(ownerReferences=[], managedFields=STATUS_ONLY),
+    "copy from a backup": (COPY, Action.APPLY),
+    "copy with fields of others": ({**COPY, "spec": {**SPEC, "revisionHistoryLimit": 10}}, Action.APPLY),
+    "copy with a status that we wrote": (copied(managedFields=STATUS_ONLY), Action.APPLY),
+    "copy of an earlier release": (copied(annotations={INTENT_ANNOTATION: "earlier"}), Action.APPLY),
+    "copy that is being deleted": (copied(deletionTimestamp="now"), Action.WAIT),
+    "copy with another value": ({**COPY, "spec": {**SPEC, "minReadySeconds": 5}}, Action.CONFLICT),
+    "copy with another number of pods": ({**COPY, "spec": {**SPEC, "replicas": 0}}, Action.CONFLICT),
+    "copy without the digest of an intent": (copied(annotations={}), Action.CONFLICT),
+    "copy without one of our labels": (copied(labels={**LABELS, labels.MANAGED_BY: "Helm"}), Action.CONFLICT),
+    "copy of another instance": (copied(labels={**LABELS, labels.INSTANCE: "other"}), Action.CONFLICT),
+    "copy with an owner that is not the controller": (
+        copied(ownerReferences=[{"kind": "App", "name": "app", "uid": "x"}]),
         Action.CONFLICT,
     ),
     "with our field manager only": (changed(**ORPHANED, labels={}), Action.CONFLICT),
@@ -114,8 +132,12 @@ REASONS = {
         "Deployment cache belongs to Redis r",
     ),
     "foreign": (
-        changed(ownerReferences=[], managedFields=[]),
+        copied(labels={}),
         "Deployment cache exists and is not managed by this operator",
+    ),
+    "copy with other values": (
+        {**COPY, "spec": {"replicas": 0, "minReadySeconds": 5}},
+        "Deployment cache has another value of spec.replicas, spec.minReadySeconds",
     ),
 }
 

@@ -319,7 +319,7 @@ def test_conflict_is_checked_again_during_the_backoff_of_another_child(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 100)
-    monkeypatch.setattr("memcached_operator.reconcile.apply.CONFLICT_PERIOD", 0.05)
+    monkeypatch.setattr("memcached_operator.reconcile.result.CONFLICT_PERIOD", 0.05)
 
     async def scenario(cluster: Cluster) -> None:
         foreign: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "cache", "namespace": "test"}}

@@ -31,6 +31,8 @@ DEADLINE_EXCEEDED = {"Progressing": {"status": "False", "reason": "ProgressDeadl
 REPLICA_FAILURE = {"ReplicaFailure": {"status": "True", "message": "exceeded quota"}}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no memory"}
 PENDING = pod("d", phase="Pending", conditions=[UNSCHEDULABLE])
+TAKEN = Problem("Conflict", "Deployment cache exists and is not managed by this operator")
+TAKEN_MESSAGE = "The Deployment of this name is not managed by this object; see the Degraded condition"
 IMAGE_UNAVAILABLE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
 
 
@@ -93,6 +95,11 @@ AVAILABLE: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         ("True", UP, "3 of 3 pods are ready"),
     ),
     "no Deployment": (snapshot(None), ("False", DOWN, "The Deployment does not exist yet")),
+    "Deployment of another owner": (snapshot(None, problems=(TAKEN,)), ("False", DOWN, TAKEN_MESSAGE)),
+    "Service of another owner": (
+        snapshot(None, problems=(Problem("Conflict", "Service cache exists"),)),
+        ("False", DOWN, "The Deployment does not exist yet"),
+    ),
 }
 
 

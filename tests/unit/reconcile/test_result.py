@@ -1,0 +1,55 @@
+import pytest
+
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, STATEFULSETS, Key, Resource
+from memcached_operator.reconcile.result import CONFLICT_PERIOD, MAX_COPIES, Result
+
+IMMUTABLE_ADDRESS = ApiError(422, "Invalid", 'spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set')
+IMMUTABLE_SPEC = ApiError(422, "Invalid", "spec: Forbidden: updates to statefulset spec for fields other than 'x'")
+IMMUTABLE_FIELD = ApiError(422, "Invalid", 'spec.podManagementPolicy: Invalid value: "Parallel": field is immutable')
+REMEDIES: list[tuple[Resource, ApiError, str]] = [
+    (SERVICES, IMMUTABLE_ADDRESS, "Run kubectl delete -n test --cascade=orphan service/cache. The controller creates"),
+    (STATEFULSETS, IMMUTABLE_SPEC, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
+    (STATEFULSETS, IMMUTABLE_FIELD, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
+    (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
+    (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
+    (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
+]
+
+
+@pytest.mark.parametrize(("resource", "error", "remedy"), REMEDIES)
+def test_immutable_field_of_a_restored_object_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
+    result = Result()
+    with result.record_errors(Key(resource, "test", "cache")):
+        raise error
+    (problem,) = result.problems
+    assert problem.message.startswith(f"{resource.kind} cache cannot be applied: {error.message}")
+    assert remedy in problem.message
+    assert ("kubectl" in problem.message) == bool(remedy)
+
+
+def test_copies_are_one_problem_with_one_command() -> None:
+    result = Result()
+    for resource in (STATEFULSETS, SERVICES):
+        key = Key(resource, "test", "cache")
+        result.conflict(key, f"{resource.kind} cache has another value of spec.x", "Memcached", is_copy=True)
+    result.end("Memcached")
+    (problem,) = result.problems
+    assert problem.reason == "Conflict"
+    assert "StatefulSet cache has another value of spec.x; Service cache has another value of spec.x" in problem.message
+    assert "run kubectl delete -n test --cascade=orphan statefulset/cache service/cache. This keeps" in problem.message
+    assert result.requeue_after == CONFLICT_PERIOD
+
+
+def test_command_for_many_copies_is_bounded() -> None:
+    result = Result()
+    for slot in range(1000):
+        result.conflict(Key(SERVICES, "test", f"cache-{slot}"), "a", "Memcached", is_copy=True)
+    result.end("Memcached")
+    assert result.problems[0].message.count("service/") == MAX_COPIES
+
+
+def test_nothing_is_reported_without_copies() -> None:
+    result = Result()
+    result.end("Memcached")
+    assert not result.problems

@@ -132,6 +132,7 @@ def test_autoscaler_of_the_deployment_becomes_that_of_the_memcached(shell: PageS
     target = """{"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"sessions"}}}"""
     shell.run(f"kubectl patch hpa sessions --type=merge -p '{target}'")
     shell.run(page_commands("scaling.md", "## Do not scale the Deployment\n"))
+    shell.run(page_commands("scaling.md", "### Downscalers\n"))
     printed = shell.run(page_commands("scaling.md", "## Scale automatically\n"))
     assert printed.splitlines()[1].split()[:2] == ["sessions", "Memcached/sessions"]
 

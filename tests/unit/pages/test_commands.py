@@ -19,6 +19,7 @@ REASONS = {
     "runs the tests": 3,
     "needs another cluster": 2,
     "needs Argo CD or Flux": 3,
+    "needs Velero": 1,
     "deletes a kind that other tests use": 1,
     "tests/integration/test_migrating.py makes the same requests": 4,
 }

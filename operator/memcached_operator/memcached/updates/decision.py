@@ -103,25 +103,26 @@ def _outdated(slots: Sequence[Slot], limit: int) -> Slot | None:
     only for pods that are being changed if its first container does not run, or if the step does not touch that. No pod
     is updated while one that has been updated fails.
     """
-    busy = sum(slot.state is SlotState.BUSY for slot in slots)
-    if busy >= limit or any(slot.state is SlotState.STUCK or slot.failing for slot in slots):
+    if any(slot.state is SlotState.STUCK or slot.failing for slot in slots):
         return None
-    outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED]
+    moving = sum(slot.moving for slot in slots)
+    outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED and moving - slot.moving < limit]
     outdated.sort(key=lambda slot: (slot.ready, not slot.begun))
     if urgent := [slot for slot in outdated if slot.broken or (slot.keeps_memcached_running and not slot.ready)]:
         return urgent[0]
-    disturbed = sum(slot.state is SlotState.BUSY or not slot.ready for slot in slots)
+    disturbed = sum(slot.disturbed for slot in slots)
     # A limit of 1 needs no count of begun updates: they come first. Others would then be ordered differently.
-    changing = sum(slot.ready and slot.changing for slot in outdated) if limit > 1 else 0
+    changing = sum(slot.changing and not slot.disturbed for slot in outdated) if limit > 1 else 0
     return next((slot for slot in outdated if _others(slot, disturbed, changing) < limit), None)
 
 
 def _others(slot: Slot, disturbed: int, changing: int) -> int:
     """The number of other slots that count when a slot is to be updated.
 
-    `disturbed`: slots that are busy or not ready. `changing`: ready slots whose update has begun and waits for its next
-    step. Those count only before a further update begins: if the limit was lowered, each must still be completed.
+    `disturbed`: slots that are being changed or are not ready. `changing`: other slots whose update has begun and waits
+    for its next step. Those count only before a further update begins: if the limit was lowered, each must still be
+    completed.
     """
-    if not slot.ready:
+    if slot.disturbed:
         return disturbed - 1
     return disturbed if slot.changing else disturbed + changing

@@ -59,7 +59,8 @@ class Slot:
 
     `changing`: its update, or an earlier one, has begun and is not completed. `broken`: it is outdated, and cannot
     become ready. `failing`: it is updated, and cannot become ready. `keeps_memcached_running`: its step does not touch
-    the first container. `ready`: it is available. `requeue_after`: seconds until it may be.
+    the first container. `in_flight`: an earlier step may still restart it. `ready`: it is available. `requeue_after`:
+    seconds until it may be, or until that step is not waited for any more.
     """
 
     name: str
@@ -72,8 +73,19 @@ class Slot:
     broken: bool = False
     failing: bool = False
     keeps_memcached_running: bool = False
+    in_flight: bool = False
     ready: bool = False
     requeue_after: float | None = None
+
+    @property
+    def moving(self) -> bool:
+        """Whether its pod is being changed."""
+        return self.state is SlotState.BUSY or self.in_flight
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether its pod is being changed, or is not ready: it counts for the limit of slots at once."""
+        return self.moving or not self.ready
 
 
 def assess(pod: Object, target: Target, now: datetime) -> Slot:
@@ -187,14 +199,18 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
         return _failed(pod, target, record)
     if record is not None and not begun and _is_complete(pod, target, record, now):
         record = UpdateRecord("", ended=ends(pod, record))
+    flight = confirmation.in_flight(pod, record, target, now) if record else 0
     if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
         slot = _slot(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
+    elif restarting := max(flight, observed.restarting(pod, now)):  # so that the kubelet sees each step
+        slot = _slot(pod, SlotState.BUSY, "restarts", after=restarting)
     else:
         slot = _in_place(pod, target, origin, record, now)
     left = observed.until_broken(pod, target.containers, target.warm_up, now)
     changing = record is not None and bool(record.revision)
-    after = earliest((slot.requeue_after, left))
-    return replace(slot, begun=begun, changing=changing, broken=left == 0, requeue_after=after)
+    after = earliest((slot.requeue_after, left, flight))
+    slot = replace(slot, begun=begun, changing=changing, in_flight=flight > 0)
+    return replace(slot, broken=left == 0, requeue_after=after)
 
 
 def _is_complete(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> bool:
@@ -221,10 +237,7 @@ def _failed(pod: Object, target: Target, record: UpdateRecord) -> Slot:
 
 
 def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord | None, now: datetime) -> Slot:
-    """The next step of an update in place. It waits until the kubelet has made the one before, so that it sees each."""
-    flight = confirmation.in_flight(pod, record, target, now) if record else 0
-    if after := max(observed.restarting(pod, now), flight):
-        return _slot(pod, SlotState.BUSY, "restarts", after=after)
+    """The next step of an update in place, if the kubelet has made the one before."""
     desired = target.amounts() if _has_other_amounts(target, origin, record) else {}
     if desired and target.resize is None:
         return _unknown(pod)

@@ -252,6 +252,36 @@ def test_next_of_four_slots_of_which_two_may_be_unavailable(target: Object, pods
     assert (f"{step.pod['metadata']['name']} {step.verb}" if step else "") == expected, recorded(step and step.patch)
 
 
+RESTARTS: Final = UpdateRecord("cache-middle", LATER, {"memcached": ARGUMENTS})
+FLYING: Final = created(1, template(annotations=GATED | {ARGS: "-c 2"}), "cache-middle", RESTARTS)
+STOPPED: Final = with_status(COLD[3], state={"terminated": {"exitCode": 1}}, ready=False)
+LANDED: Final = with_status(FLYING, containerID="id-2")
+IN_FLIGHT: dict[str, tuple[Object, list[Object], int, str]] = {
+    "it is next itself": (AFTER, [FLYING, *outdated(0, 2)], 1, "cache-1 deleted"),
+    "another slot may follow": (AFTER, [FLYING, *outdated(0, 2)], 2, "cache-2 deleted"),
+    "it was seen": (AFTER, [LANDED, *outdated(0, 2)], 1, "cache-2 deleted"),
+    "it is not waited for any more": (
+        AFTER,
+        [created(1, BEFORE, "cache-middle", replace(RESTARTS, since="")), *outdated(0, 2)],
+        1,
+        "cache-2 deleted",
+    ),
+    "another slot does not run": (AFTER, [FLYING, *outdated(0, 2), STOPPED], 1, ""),
+    "another slot does not run, and two may change": (AFTER, [FLYING, *outdated(0, 2), STOPPED], 2, "cache-3 deleted"),
+}
+
+
+@pytest.mark.parametrize(("target", "pods", "limit", "expected"), IN_FLIGHT.values(), ids=IN_FLIGHT.keys())
+def test_slot_that_is_about_to_restart_counts_for_a_change_that_needs_new_pods(
+    target: Object, pods: list[Object], limit: int, expected: str
+) -> None:
+    """Its earlier step is in flight: the kubelet may restart it at any moment."""
+    found = decide(statefulset(target, len(pods)), pods, RULES, Resize.ANY, NOW, limit=limit)
+    assert found is not None
+    assert (f"{found.step.pod['metadata']['name']} {found.step.verb}" if found.step else "") == expected
+    assert found.requeue_after == (60 if FLYING in pods else None)
+
+
 @pytest.mark.parametrize(("limit", "rounds"), [(1, 100), (5, 20), (10, 10)])
 def test_rounds_of_100_slots(limit: int, rounds: int) -> None:
     """Each new pod exists after 20 s, and is warm after 40 s more."""

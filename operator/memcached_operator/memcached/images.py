@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memcached_api.image import is_reference
 from memcached_api.images import Images
 from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.types import MemcachedSpec, needs_agent
@@ -16,10 +17,14 @@ unavailable. Their value is the default image at that time, so that a later rele
 
 @dataclass(frozen=True)
 class Chosen:
-    """The images of a Memcached. `pins`: annotations of its workload that keep those that its spec does not name."""
+    """The images of a Memcached. `pins`: annotations of its workload that keep those that its spec does not name.
+
+    `forged`: the names of those whose live value another client has changed to what is not an image.
+    """
 
     images: Images
     pins: dict[str, str]
+    forged: tuple[str, ...] = ()
 
 
 def chosen(spec: MemcachedSpec, live: Object | None, defaults: Images) -> Chosen:
@@ -33,7 +38,8 @@ def chosen(spec: MemcachedSpec, live: Object | None, defaults: Images) -> Chosen
         spec.image or pins[PINNED_IMAGE_ANNOTATION],
         (spec.agent and spec.agent.image) or pins.get(PINNED_AGENT_ANNOTATION, ""),
     )
-    return Chosen(images, pins)
+    recorded = nested_map(live or {}, "metadata", "annotations")
+    return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
 
 
 def count_outdated_images(objects: Iterable[Object], default: str) -> int:
@@ -50,6 +56,7 @@ def count_outdated_agents(objects: Iterable[Object], default: str) -> int:
 def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:
     """The image that this or an earlier release of the operator chose for a Memcached that names none.
 
-    `live`: its workload, or None.
+    `live`: its workload, or None. An annotation that is not an image is ignored: another client can change it.
     """
-    return None if live is None else nested_map(live, "metadata", "annotations").get(annotation)
+    image = None if live is None else nested_map(live, "metadata", "annotations").get(annotation)
+    return image if image is not None and is_reference(image) else None

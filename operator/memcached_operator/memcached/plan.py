@@ -1,6 +1,6 @@
 """The plan of a Memcached: its children, and the next step of the update of its pods."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
@@ -36,7 +36,7 @@ from memcached_operator.memcached.foreign import autoscaler_problems, budget_not
 from memcached_operator.memcached.images import chosen
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
-from memcached_operator.memcached.slots.pause import served_ports, with_pause
+from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.workloads.children import inheriting, with_metadata
@@ -76,6 +76,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             notices=(
                 *_budget_notices(spec, other_budget),
                 *(decision.notices if decision else ()),
+                *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),
             ),
             requeue_after=earliest(
@@ -169,12 +170,30 @@ def _has_conflict(cr: Object) -> bool:
 
 def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Object:
     """The Deployment or the StatefulSet."""
-    live = snapshot.workload(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
+    live = _live(snapshot, spec)
     choice = chosen(spec, live, defaults)
     if not is_stable(spec):
         return with_metadata(deployment(snapshot.cr, spec, choice.images), {}, choice.pins)
     built = updatable(statefulset(snapshot.cr, spec, choice.images), spec)
     return with_metadata(with_pause(built, spec, live), {}, choice.pins)
+
+
+def _live(snapshot: Snapshot, spec: MemcachedSpec) -> Object | None:
+    """The live Deployment or StatefulSet."""
+    return snapshot.workload(STATEFULSETS if is_stable(spec) else DEPLOYMENTS)
+
+
+def _workload_notices(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Iterator[str]:
+    """The annotations of the workload that are ignored, because another client has changed them."""
+    live = _live(snapshot, spec)
+    if live is None:
+        return
+    for name in chosen(spec, live, defaults).forged:
+        yield (
+            f"{live['kind']} {live['metadata']['name']}: another client changed the annotation {name}, which is not an "
+            "image; the operator ignores it, and writes its default image"
+        )
+    yield from pause_notices(spec, live) if is_stable(spec) else ()
 
 
 def _other_budget(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> str | None:

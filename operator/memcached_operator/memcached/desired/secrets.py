@@ -9,7 +9,7 @@ from typing import Any, Final
 from memcached_api.memcached.effective import ports
 from memcached_api.memcached.tls import LOOPBACK_PORT, TLS
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kube.resource import Object, nested_list
+from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 TLS_VOLUME: Final = "tls"
 TLS_PATH: Final = "/etc/memcached/tls"
@@ -50,10 +50,14 @@ def mounts(spec: MemcachedSpec) -> list[Object]:
 
 
 def certificate_secret(workload: Object) -> str | None:
-    """The name of the Secret with the certificate of the pods of a workload, or None."""
+    """The name of the Secret with the certificate of the pods of a workload, or None.
+
+    During a pause, the workload has the template that exists, which another client can have changed.
+    """
     pod_volumes = nested_list(workload, "spec", "template", "spec", "volumes")
     tls_volumes = (volume for volume in pod_volumes if volume["name"] == TLS_VOLUME)
-    return next((volume["projected"]["sources"][0]["secret"]["name"] for volume in tls_volumes), None)
+    sources = (source for volume in tls_volumes for source in nested_list(volume, "projected", "sources"))
+    return next((secret["name"] for source in sources if (secret := nested_map(source, "secret")).get("name")), None)
 
 
 def options(spec: MemcachedSpec) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """A pause of the rollout of slots: a StatefulSet has no field for it, so a changed pod template is not written."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import msgspec
 
@@ -29,6 +30,55 @@ MAX_HELD_LENGTH = 65536
 """Characters of a template that is recorded: Kubernetes accepts 256 KiB of annotations. A longer one is kept as found.
 """
 
+MAX_DEPTH = 32
+"""Levels of a template that is recorded. Those of Kubernetes have about 15; deeper ones exhaust Python's stack."""
+
+
+class _Metadata(msgspec.Struct):
+    labels: dict[str, str]
+    annotations: dict[str, str] = {}
+
+
+class _Port(msgspec.Struct, rename="camel"):
+    container_port: int
+    name: str = ""
+
+
+class _Container(msgspec.Struct):
+    name: str
+    image: str
+    command: list[str] = []
+    ports: list[_Port] = []
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Source(msgspec.Struct):
+    secret: _Named | None = None
+
+
+class _Projected(msgspec.Struct):
+    sources: list[_Source] = []
+
+
+class _Volume(msgspec.Struct):
+    name: str
+    projected: _Projected | None = None
+
+
+class _PodSpec(msgspec.Struct):
+    containers: list[_Container]
+    volumes: list[_Volume] = []
+
+
+class HeldTemplate(msgspec.Struct):
+    """The parts of a recorded pod template that a plan reads. Another client can have written it."""
+
+    metadata: _Metadata
+    spec: _PodSpec
+
 
 def with_pause(built: Object, spec: MemcachedSpec, live: Object | None) -> Object:
     """The desired StatefulSet. During a pause, it keeps the pod template that `live` had at its start."""
@@ -40,6 +90,18 @@ def with_pause(built: Object, spec: MemcachedSpec, live: Object | None) -> Objec
     template = _held(live) or live["spec"]["template"]
     held = {**built, "spec": {**built["spec"], "template": template}}
     return children.with_metadata(held, {}, {**_recorded(live), **_record(template), PAUSED_ANNOTATION: OUTDATED})
+
+
+def pause_notices(spec: MemcachedSpec, live: Object | None) -> Iterator[str]:
+    """A sentence for the status if another client has changed the record of the template that is kept."""
+    if live is None or not (spec.rollout and spec.rollout.paused):
+        return
+    annotations = nested_map(live, "metadata", "annotations")
+    if annotations.get(PAUSED_ANNOTATION) == OUTDATED and HELD_ANNOTATION in annotations and _held(live) is None:
+        yield (
+            f"StatefulSet {live['metadata']['name']}: another client changed the annotation {HELD_ANNOTATION}; the "
+            "operator ignores it, and keeps the present pod template during the pause"
+        )
 
 
 def served_ports(spec: MemcachedSpec, workload: Object | None) -> Ports:
@@ -65,9 +127,24 @@ def _held(live: Object) -> Object | None:
     _, _, text = annotations.get(HELD_ANNOTATION, "").partition(" ")
     try:
         template = msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError):  # deeply nested JSON: another client can change the annotation
+        msgspec.convert(template, HeldTemplate)
+    except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
+        return None
+    if _is_deeper(template, MAX_DEPTH):
         return None
     return template if _record(template) == {HELD_ANNOTATION: annotations[HELD_ANNOTATION]} else None
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether JSON has more levels of maps and lists."""
+    items: list[Any] = []
+    if isinstance(value, dict):
+        items = [*cast("Object", value).values()]
+    elif isinstance(value, list):
+        items = cast("list[Any]", value)
+    else:
+        return False
+    return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)
 
 
 def _is_applied(built: Object, live: Object, applied: dict[str, str]) -> bool:

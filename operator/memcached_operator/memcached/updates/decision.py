@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import origin_of
@@ -52,7 +53,7 @@ def decide(
     target = _target(live, rules, resize)
     if target is None:
         return None
-    size = live["spec"].get("replicas", 1)
+    size = min(live["spec"].get("replicas", 1), MAX_SLOTS)  # another client can set any number
     by_name = {pod["metadata"]["name"]: pod for pod in pods if is_active(pod)}
     # The highest slot first, as in a rolling update by the StatefulSet controller.
     names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]

@@ -12,7 +12,7 @@ import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.image import is_reference
-from memcached_api.resizing import are_amounts
+from memcached_api.resizing import PARTS, are_amounts
 from memcached_operator.kube.resource import nested_list, nested_map
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.times import time_of
@@ -45,7 +45,10 @@ class Ran(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Before(msgspec.Struct, frozen=True):
-    """The state of a pod before an update, to restore it. `annotations`: None if the pod had none of this name."""
+    """The state of a pod before an update, to restore it. `annotations`: None if the pod had none of this name.
+
+    `revision`: empty if another client had removed the label.
+    """
 
     revision: str
     images: dict[str, str]
@@ -121,13 +124,14 @@ def annotation(record: UpdateRecord | None) -> dict[str, str | None]:
 
 
 def _is_valid(record: UpdateRecord, names: set[str]) -> bool:
-    revisions = [record.revision, *([record.before.revision] if record.before else [])]
     images = record.before.images if record.before else {}
     return (
-        all(map(_REVISION.fullmatch, revisions))
+        _REVISION.fullmatch(record.revision) is not None
+        and (record.before is None or _REVISION.fullmatch(record.before.revision or "none") is not None)
         and {*record.restarts, *images, *(record.amounts or {}), *record.ended} <= names
         and all(map(is_reference, images.values()))
         and are_amounts(record.amounts or {})
+        and all(amounts.keys() <= set(PARTS) for amounts in (record.amounts or {}).values())
         and record.reason in (c.IMAGE_UNAVAILABLE, c.APPLY_FAILED)
     )
 

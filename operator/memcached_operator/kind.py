@@ -116,13 +116,14 @@ class PodStep:
     """One write to a pod, only to this version of it. `pod`: as the plan has seen it.
 
     `patch`: a strategic merge patch; None deletes the pod. `subresource`: that the patch is for. `remedy`: what a user
-    can do if the API server denies the write.
+    can do if the API server rejects the write; `denied_remedy`: if admission denies it.
     """
 
     pod: Object
     patch: Object | None = None
     subresource: str = ""
     remedy: str = ""
+    denied_remedy: str = ""
 
     @property
     def verb(self) -> str:

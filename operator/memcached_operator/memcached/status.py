@@ -21,7 +21,7 @@ from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.record import is_planned_end
+from memcached_operator.memcached.updates.record import is_planned_end, takes_back
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -64,7 +64,7 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     live = snapshot.child(STATEFULSETS if has_slots else DEPLOYMENTS)
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
     resizing = "" if has_slots else REPLACES
-    rules = PodRules("Memcached", CONTAINERS, LOSS, resizing, is_planned_end).within(live)
+    rules = PodRules("Memcached", CONTAINERS, LOSS, resizing, is_planned_end, takes_back).within(live)
     reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
     return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=RESUME)
 

@@ -21,6 +21,9 @@ INEFFECTIVE_PERIOD = 30.0
 CHANGED = (404, 409)
 """Response codes of a write to a pod that has changed or was deleted since the plan was made."""
 
+FORBIDDEN = 403
+"""Response code of a write that a quota, a LimitRange or a policy denies."""
+
 
 class PodSteps:
     """Makes steps. Every response updates the cache, so that the next plan knows of it before the event arrives."""
@@ -71,7 +74,8 @@ class PodSteps:
 
 
 def _message(key: Key, step: PodStep, error: ApiError) -> str:
-    remedy = f". {step.remedy}" if step.remedy and error.permanent else ""
+    text = step.denied_remedy if error.code == FORBIDDEN else step.remedy
+    remedy = f". {text}" if text and error.permanent else ""
     return f"Pod {key.name} cannot be {step.verb}: {error.message}{remedy}"
 
 

@@ -156,6 +156,8 @@ def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, 
     """The failure of a container, if it has one."""
     waiting = nested_map(container.status, "state", "waiting")
     if waiting.get("reason") in IMAGE_REASONS:
+        if rules.takes_back(pod, container.name, waiting):  # the plan reports it
+            return None
         return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, reported))
     if waiting.get("reason") in START_REASONS:
         return Failure(c.PODS_CRASHING, _start_message(pod, container, waiting, rules))

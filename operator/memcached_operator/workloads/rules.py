@@ -31,6 +31,7 @@ class PodRules:
     `kind`: its name. `containers`: its own containers, by name. `loss`, `resizing`: what is lost if a pod is deleted
     while one of them runs, and the effect of other requests and limits, as clauses; empty if there is none.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
+    `takes_back`: whether a container waits for an image that the operator itself has taken back.
     `template`: the live pod template; None if it is not known.
     """
 
@@ -39,6 +40,7 @@ class PodRules:
     loss: str = ""
     resizing: str = ""
     is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
+    takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     template: Mapping[str, Any] | None = None
 
     def within(self, workload: Object | None) -> "PodRules":

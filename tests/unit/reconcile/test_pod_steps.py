@@ -92,13 +92,13 @@ def test_pod_that_has_changed_needs_another_plan(code: int) -> None:
 ERRORS = {
     "transient": (ApiError(500, "InternalError", "no"), "RollingOut", "Pod cache-0 cannot be resized: no"),
     "permanent": (ApiError(422, "Invalid", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Use another"),
-    "denied": (ApiError(403, "Forbidden", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Use another"),
+    "denied": (ApiError(403, "Forbidden", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Ask for less"),
 }
 
 
 @pytest.mark.parametrize(("error", "reason", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_failed_step_is_reported(error: ApiError, reason: str, message: str) -> None:
-    _, _, result = made(PodStep(POD, PATCH, "resize", "Use another"), error)
+    _, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less"), error)
     assert (result.errors, [(each.reason, each.message) for each in result.problems]) == ([error], [(reason, message)])
 
 
@@ -108,8 +108,8 @@ def test_failed_step_is_not_repeated_at_once() -> None:
 
 
 def test_step_without_effect_counts_as_denied() -> None:
-    api, _, result = made(PodStep(POD, PATCH, "resize", "Use another"), times=3, version="7")
-    message = "Pod cache-0 cannot be resized: a cluster policy changes the request. Use another"
+    api, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less"), times=3, version="7")
+    message = "Pod cache-0 cannot be resized: a cluster policy changes the request. Ask for less"
     assert [(each.reason, each.message) for each in result.problems] == [("ApplyFailed", message)] * 3
     assert len(api.requests) == 1, "events must not repeat it"
     assert result.errors[0].retry_after == INEFFECTIVE_PERIOD

@@ -2,12 +2,19 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from memcached_api.quantity import parse_quantity
 from memcached_api.resizing import PARTS, Amounts
+from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import condition_of
+from memcached_operator.workloads.pods import condition_of, container_status
+
+MAX_CAUSE: Final = 300
+"""Characters of a message of a node."""
+
+ERROR_LASTS: Final = 30.0
+"""Seconds for which a node may report an error before it counts: it tries a resize again with each sync of the pod."""
 
 
 def amounts_of(container: Mapping[str, Any]) -> Amounts:
@@ -58,13 +65,35 @@ def pending(pod: Object) -> Mapping[str, Any]:
     return condition if condition.get("status") == "True" else {}
 
 
-def obstacle(pod: Object) -> str:
-    """The reason why the node cannot resize a pod: no resources, or a kubelet that is too old; empty if it can."""
+class Obstacle(NamedTuple):
+    """Why a node does not resize a pod, in its own words, and the remedy that keeps the items.
+
+    `lasts`: seconds for which it must last before it is a problem.
+    """
+
+    cause: str
+    remedy: str
+    lasts: float = 0
+
+
+def obstacle(pod: Object) -> Obstacle | None:
+    """The reason why the node does not resize a pod: no resources, an error, or a kubelet that is too old; or None."""
     statuses = nested_list(pod, "status", "containerStatuses")
     if any("running" in nested_map(status, "state") and not status.get("resources") for status in statuses):
-        return "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
-    condition = pending(pod)
-    return (condition.get("message") or condition.get("reason") or "no reason given") if condition else ""
+        cause = "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
+        return Obstacle(cause, "Set the previous values again")
+    if condition := pending(pod):
+        return Obstacle(_words(condition), "Free resources on its node, which then resizes it, or request less")
+    progress = condition_of(pod, "PodResizeInProgress")
+    if progress.get("status") == "True" and progress.get("reason") == "Error":
+        return Obstacle(_words(progress), "Set the previous values again", ERROR_LASTS)
+    return None
+
+
+def _words(condition: Mapping[str, Any]) -> str:
+    """What the node says in a condition, on one line."""
+    text: str = condition.get("message") or condition.get("reason") or "no reason given"
+    return quote_if_needed(text, MAX_CAUSE)
 
 
 def is_infeasible(pod: Object) -> bool:
@@ -75,19 +104,22 @@ def is_infeasible(pod: Object) -> bool:
 def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
     """Whether the node has allocated the desired requests and memory limits, and no resize is left to do.
 
+    A container that was never created is not asked: it starts with what the spec says, and until then nothing reports
+    its amounts.
     At least these limits, because a node can take long to lower one. Requests as they are allocated: those in effect
     are rounded. Nodes that do not report what is allocated (before Kubernetes 1.33, or with another feature gate) may
     refuse requests after the update.
     """
     if not desired:
         return True
-    if obstacle(pod) or condition_of(pod, "PodResizeInProgress").get("status") == "True":
+    if obstacle(pod) is not None or condition_of(pod, "PodResizeInProgress").get("status") == "True":
         return False
     reported, requests = _reported_amounts(pod), _allocated_requests(pod)
     return all(
         _reaches(reported.get(name, {}), amounts)
         and has_amounts(requests.get(name, amounts), {"requests": amounts.get("requests", {})})
         for name, amounts in desired.items()
+        if container_status(pod, name).get("containerID")
     )
 
 

@@ -7,8 +7,15 @@ image; a status can be of a container that started before the kubelet saw the ch
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.updates.observed import ready_since, revision_of, runs, waiting_for
+from memcached_operator.memcached.updates.observed import (
+    never_started,
+    ready_since,
+    revision_of,
+    runs,
+    waiting_for,
+)
 from memcached_operator.memcached.updates.record import (
     MAX_MESSAGE,
     Ran,
@@ -44,6 +51,10 @@ agent, every 5 s with a timeout of 5 s, would have failed."""
 UNSEEN: Final = timedelta(seconds=120)
 """After this time, a restart that has not begun does not delay the next change any more, and an agent that must signal
 memcached and does not run is a problem."""
+
+
+REPLACE_IT: Final = "To replace the pod and lose its items, delete it"
+"""The remedy if nothing else is known."""
 
 
 class Wait(NamedTuple):
@@ -85,25 +96,39 @@ def until_confirmed(pod: Object, name: str, ran: Ran, record: UpdateRecord, now:
 
 
 class Overdue(NamedTuple):
-    """The problem of an update that needs help; empty if it does not, and then `seconds` until it does."""
+    """The problem of an update that needs help, and its remedy; empty if it does not, and then `seconds` until it does.
+
+    No seconds: another message says why the update cannot be confirmed.
+    """
 
     problem: str
-    seconds: float = 0
+    seconds: float | None = None
 
 
 def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: datetime) -> Overdue:
     """Whether an unconfirmed update needs help."""
     agent, waited = target.rules.agent, age(record, now)
+    if any(waiting_for(pod, name).get("reason") in _FAILED for name in record.restarts):
+        return Overdue("")
     if any(ran.args for ran in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
-            problem = f"its container {agent}, which restarts memcached with the new arguments, is not running"
-            return Overdue(f"{problem}; see {logs(pod, agent)}")
+            return Overdue(_stopped(pod, agent))
         return Overdue("", (UNSEEN - waited).total_seconds())
     limit = PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
     if waited < limit:
         return Overdue("", (limit - waited).total_seconds())
     minutes = int(limit.total_seconds() // 60)
-    return Overdue(f"it {wait.doing}, but this was not confirmed within {minutes} minutes")
+    return Overdue(f"it {wait.doing}, but this was not confirmed within {minutes} minutes. {REPLACE_IT}")
+
+
+def _stopped(pod: Object, agent: str) -> str:
+    """The problem of an agent that does not run although it must restart memcached."""
+    problem = f"its container {agent}, which restarts memcached with the new arguments,"
+    if never_started(pod, agent):
+        waiting = waiting_for(pod, agent)
+        cause: str = waiting.get("message") or waiting.get("reason") or "no reason given"
+        return f"{problem} has not started: {quote_if_needed(cause, MAX_MESSAGE)}"
+    return f"{problem} is not running; see {logs(pod, agent, previous=True)}. {REPLACE_IT}"
 
 
 def in_flight(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> float:

@@ -10,7 +10,8 @@ from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import origin_of
 from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, is_unreadable
-from memcached_operator.memcached.updates.slot import Slot, SlotState, assess
+from memcached_operator.memcached.updates.slot import assess
+from memcached_operator.memcached.updates.state import Slot, SlotState
 from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.workloads.pods import is_active
 from memcached_operator.workloads.times import earliest
@@ -92,9 +93,11 @@ def _decision(slots: Sequence[Slot], limit: int) -> UpdateDecision:
 
 def _next(slots: Sequence[Slot], limit: int) -> Slot | None:
     """The slot whose pod is to be changed now, or None. Records of completed updates are removed last."""
-    if unfinished := [slot for slot in slots if slot.state is SlotState.UNFINISHED]:
-        return unfinished[0]
-    return _outdated(slots, limit) or next((slot for slot in slots if slot.state is SlotState.DONE and slot.step), None)
+    steps = [slot for slot in slots if slot.step]
+    unfinished = (slot for slot in steps if slot.state is SlotState.UNFINISHED)
+    tried_again = (slot for slot in steps if slot.problem)
+    done = (slot for slot in steps if slot.state is SlotState.DONE)
+    return next(unfinished, None) or next(tried_again, None) or _outdated(slots, limit) or next(done, None)
 
 
 def _outdated(slots: Sequence[Slot], limit: int) -> Slot | None:
@@ -104,7 +107,7 @@ def _outdated(slots: Sequence[Slot], limit: int) -> Slot | None:
     only for pods that are being changed if its first container does not run, or if the step does not touch that. No pod
     is updated while one that has been updated fails.
     """
-    if any(slot.state is SlotState.STUCK or slot.failing for slot in slots):
+    if any(slot.problem or slot.failing for slot in slots):
         return None
     moving = sum(slot.moving for slot in slots)
     outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED and moving - slot.moving < limit]

@@ -42,13 +42,23 @@ def with_origin(template: Object, fixed: Any) -> Object:
         {container["name"]: container["image"] for container in containers},
         {container["name"]: plain(amounts_of(container)) for container in containers},
     )
-    return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: encoded(origin).decode()})
+    return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: text_of(origin)})
+
+
+def text_of(origin: Origin) -> str:
+    """The annotation of an origin."""
+    return encoded(origin).decode()
 
 
 def origin_of(obj: Mapping[str, Any]) -> Origin | None:
     """Return the origin of a pod or of a pod template; None without a valid annotation."""
+    return origin_in(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION))
+
+
+def origin_in(text: str | None) -> Origin | None:
+    """Return the origin in an annotation; None if it is not valid."""
     try:
-        origin = _ORIGINS.decode(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION) or "")
+        origin = _ORIGINS.decode(text or "")
     except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
     return origin if origin.version == VERSION and are_amounts(origin.resources) else None

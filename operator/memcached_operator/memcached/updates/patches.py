@@ -1,8 +1,8 @@
 """The writes of an update."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -11,11 +11,14 @@ from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.confirmation import has_restarted, until_confirmed
 from memcached_operator.memcached.updates.observed import revision_of
-from memcached_operator.memcached.updates.origin import Origin
+from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, Origin, origin_in, text_of
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
 from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.pods import container_status
+
+DENIED_REMEDY: Final = "Set the previous values again, or correct what rejects them: it can reject new pods too"
+"""The remedy if a quota, a LimitRange or a policy denies a resize. A deleted pod might not be created again."""
 
 
 def delete(pod: Object) -> PodStep:
@@ -28,10 +31,11 @@ def record(pod: Object, content: UpdateRecord | None) -> PodStep:
     return PodStep(pod, {"metadata": {"annotations": annotation(content)}})
 
 
-def resize(pod: Object, amounts: Mapping[str, Amounts], remedy: str) -> PodStep:
+def resize(pod: Object, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
     """Change requests and limits of containers."""
     containers = [{"name": name, "resources": resources} for name, resources in amounts.items()]
-    return PodStep(pod, {"spec": {"containers": containers}}, "resize", f"To replace the pods, {remedy}")
+    patch = {"spec": {"containers": containers}}
+    return PodStep(pod, patch, "resize", remedy=target.rules.replacing, denied_remedy=DENIED_REMEDY)
 
 
 class Change(NamedTuple):
@@ -128,17 +132,33 @@ def _undoes(target: Target, previous: UpdateRecord, container: str) -> bool:
 
 
 def _before(
-    pod: Object, changed: Iterable[str], annotations: Mapping[str, str | None], previous: UpdateRecord
+    pod: Object, changed: Mapping[str, str], annotations: Mapping[str, str | None], previous: UpdateRecord
 ) -> Before:
-    """The state to restore. If the previous image may be missing too, it is the state before that."""
+    """The state to restore. If the previous image may be missing too, it is the state before that.
+
+    `changed`: the new images. The image of a container that was never created is not restored: it may be what is wrong.
+    """
     # From the pod, not from the template: an admission webhook may have changed the images of the pod.
-    images = {
-        container["name"]: container["image"] for container in pod["spec"]["containers"] if container["name"] in changed
-    }
+    containers = (container for container in pod["spec"]["containers"] if container["name"] in changed)
+    images = {container["name"]: container["image"] for container in containers if _was_created(pod, container["name"])}
+    before = Before(revision_of(pod), images, dict(annotations))
     earlier = previous.before
-    if earlier is None or all(has_restarted(pod, name, previous) for name in previous.restarts):
-        return Before(revision_of(pod), images, dict(annotations))
-    return Before(earlier.revision, images | earlier.images, {**annotations, **earlier.annotations})
+    if earlier is not None and not all(has_restarted(pod, name, previous) for name in previous.restarts):
+        before = Before(earlier.revision, images | earlier.images, {**annotations, **earlier.annotations})
+    return _keeping(before, {name: image for name, image in changed.items() if name not in before.images})
+
+
+def _was_created(pod: Object, container: str) -> bool:
+    return bool(container_status(pod, container).get("containerID"))
+
+
+def _keeping(before: Before, images: Mapping[str, str]) -> Before:
+    """The state to restore, with an origin that names the images that are not restored."""
+    origin = origin_in(before.annotations.get(ORIGIN_ANNOTATION))
+    if origin is None or not images:
+        return before
+    kept = msgspec.structs.replace(origin, images=origin.images | dict(images))
+    return msgspec.structs.replace(before, annotations={**before.annotations, ORIGIN_ANNOTATION: text_of(kept)})
 
 
 def _patch(revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:

@@ -28,6 +28,11 @@ NOTHING: Final = object()
 MAX_SKEW: Final = timedelta(seconds=60)
 """The maximum by which the clock of another leader can be fast."""
 
+FIRST_PERIOD: Final = timedelta(minutes=1)
+LAST_PERIOD: Final = timedelta(minutes=30)
+MAX_DOUBLINGS: Final = 5
+"""The back-off of a failed resize: a resize restarts nothing, so a try costs no item."""
+
 _REVISION: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 """A value of a label."""
 
@@ -60,8 +65,9 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `since`: when it was written. `restarts`: the containers that restart. `before`: what to restore if an image is not
     available. `amounts`: the requests and limits of the containers before they were changed. `lowers`: its limits
-    become lower when the rest is in effect. `failed`: why the pod was restored, with a reason for Degraded. `ended`:
-    the containerIDs of the containers that an earlier update has ended, by name.
+    become lower when the rest is in effect. `failed`: why the pod was restored, with a reason for Degraded. `tries`:
+    the resizes that have failed. `again`: the resize is tried once more. `ended`: the containerIDs of the containers
+    that an earlier update has ended, by name.
     """
 
     revision: str
@@ -72,6 +78,8 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     lowers: bool = False
     failed: str = ""
     reason: str = c.IMAGE_UNAVAILABLE
+    tries: int = 0
+    again: bool = False
     ended: dict[str, str] = {}
 
 
@@ -98,6 +106,12 @@ def age(record: UpdateRecord, now: datetime) -> timedelta:
     return LONG_AGO if written is None or written > now + MAX_SKEW else max(timedelta(), now - written)
 
 
+def next_try(record: UpdateRecord, now: datetime) -> datetime:
+    """The time at which a failed resize is tried again: after 1, 2, 4 … 30 minutes."""
+    period = FIRST_PERIOD * 2 ** min(max(record.tries - 1, 0), MAX_DOUBLINGS)
+    return now - age(record, now) + min(period, LAST_PERIOD)
+
+
 def is_end_of(record: UpdateRecord | None, container: str, terminated: Mapping[str, Any]) -> bool:
     """Whether a container ended because of an update: it is the one that ran before, and has not failed."""
     if record is None or terminated.get("exitCode") != 0:
@@ -109,6 +123,15 @@ def is_end_of(record: UpdateRecord | None, container: str, terminated: Mapping[s
 def is_planned_end(pod: Mapping[str, Any], container: str, terminated: Mapping[str, Any]) -> bool:
     """Whether an update of a pod in place has ended a container."""
     return is_end_of(record_of(pod), container, terminated)
+
+
+def takes_back(pod: Mapping[str, Any], container: str, waiting: Mapping[str, Any]) -> bool:
+    """Whether the error of an image is that of an update which is being taken back, and not of the present image."""
+    record = record_of(pod)
+    if record is None or not record.failed or record.reason != c.IMAGE_UNAVAILABLE or container not in record.restarts:
+        return False
+    present = (each["image"] for each in nested_list(pod, "spec", "containers") if each["name"] == container)
+    return not any(f'"{image}"' in (waiting.get("message") or "") for image in present)
 
 
 def ends(pod: Mapping[str, Any], record: UpdateRecord) -> dict[str, str]:

@@ -28,6 +28,11 @@ class InPlace:
     growing: frozenset[str]
     replace: str
 
+    @property
+    def replacing(self) -> str:
+        """The remedy that always helps, as a sentence without its end. It begins with its price."""
+        return f"To replace the pods and lose their items, {self.replace}"
+
 
 @dataclass(frozen=True)
 class Target:

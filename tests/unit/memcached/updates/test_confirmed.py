@@ -119,7 +119,8 @@ def updating(record: UpdateRecord, **agent: Any) -> Object:
     return with_status(created(0, BEFORE, NEW, record), "agent", **agent)
 
 
-STOPPED: dict[str, Any] = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}}
+IMAGE_MISSING: dict[str, Any] = {"waiting": {"reason": "ErrImagePull", "message": 'failed to pull "agent:1"'}}
+STOPPED: dict[str, Any] = {"lastState": ended(1), "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
 TIMES = {minutes: f"2030-01-01T11:{60 - minutes}:00Z" for minutes in (1, 2, 9, 10, 15, 20)}
 NEW_IMAGE = {minutes: UpdateRecord(NEW, since, {"memcached": IMAGE}) for minutes, since in TIMES.items()}
 NEW_ARGUMENTS = {minutes: UpdateRecord(NEW, since, {"memcached": ARGUMENTS}) for minutes, since in TIMES.items()}
@@ -136,7 +137,19 @@ OVERDUE: dict[str, tuple[Object, str, float | None]] = {
     "arguments without an agent after 2 minutes": (
         updating(NEW_ARGUMENTS[2], **STOPPED),
         "its container agent, which restarts memcached with the new arguments, is not running; see kubectl logs "
-        "-n test cache-0 -c agent. To replace it, delete it; its items are then lost",
+        "--previous -n test cache-0 -c agent. To replace the pod and lose its items, delete it",
+        None,
+    ),
+    "arguments with an agent that was never created": (
+        updating(NEW_ARGUMENTS[2], state={"waiting": {"reason": "ContainerCreating"}}),
+        "its container agent, which restarts memcached with the new arguments, has not started: ContainerCreating",
+        None,
+    ),
+    "an image that is missing, of a container that was never created": (
+        with_status(
+            updating(UpdateRecord(NEW, TIMES[20], {"agent": Ran("")}), containerID=""), "agent", state=IMAGE_MISSING
+        ),
+        "",
         None,
     ),
     "an image without an agent after 2 minutes": (updating(NEW_IMAGE[2], **STOPPED), "", 480),

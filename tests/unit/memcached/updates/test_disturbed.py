@@ -8,8 +8,12 @@ from msgspec.structs import replace
 
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord, takes_back
+from memcached_operator.workloads.failures import failures
+from memcached_operator.workloads.rules import PodRules
+from unit.builders import NOW
 from unit.memcached.updates.test_steps import (
     AMOUNTS,
     BEFORE,
@@ -44,6 +48,8 @@ from unit.memcached.updates.updating import (
     with_restart,
     with_status,
 )
+
+RULES = PodRules("Memcached", CONTAINERS, takes_back=takes_back)
 
 
 def test_limit_for_which_there_is_no_room_is_not_taken_for_one_that_falls() -> None:
@@ -198,6 +204,50 @@ def test_change_that_nothing_makes_is_superseded(target: Object, waits: dict[str
         step = decided(target, pod).step
         assert kind(step) == "cache-0 updated"
         assert (read(step).restarts if recorded(step and step.patch) else {}) == waits
+
+
+NEVER: dict[str, Any] = {"containerID": "", "state": {"waiting": {"reason": "ImagePullBackOff"}}, "ready": False}
+
+
+def test_image_of_a_container_that_never_ran_is_not_restored() -> None:
+    """The agent's first image is missing. The next change corrects it, and has a memcached that is missing."""
+    target = changed(image="memcached:2", agent="agent:2")
+    step = decided(target, with_status(created(0, BEFORE), "agent", **NEVER)).step
+    before = read(step).before
+    assert before is not None
+    assert before.images == {"memcached": "memcached:1"}
+    pod = with_status(created(0, target, NEW, read(step)), "agent", containerID="id-2")
+    step = decided(target, with_status(pod, **MISSING)).step
+    assert step is not None
+    assert step.patch is not None
+    assert step.patch["spec"]["containers"] == [{"name": "memcached", "image": "memcached:1"}]
+    origin = origin_of({"metadata": step.patch["metadata"]})
+    assert origin is not None
+    assert origin.images == {"memcached": "memcached:1", "agent": "agent:2"}, "otherwise agent:2 would be changed again"
+
+
+def test_image_that_was_never_pulled_before_is_reported_by_the_pod() -> None:
+    """Nothing can be restored: the message names the image, and no other pod follows."""
+    target = changed(agent="agent:2")
+    pod = with_status(created(1, BEFORE), "agent", **NEVER)
+    record = read(decided(target, created(0, BEFORE), pod).step)
+    assert (record.before and record.before.images, record.restarts) == ({}, {"agent": Ran("", "sha-agent:1")})
+    state = {"waiting": {"reason": "ErrImagePull", "message": 'failed to pull "agent:2"'}}
+    waiting = with_status(created(1, target, NEW, record), "agent", **NEVER | {"state": state})
+    found = decided(target, created(0, BEFORE), just_unready(waiting))
+    assert (found.step, found.problems) == (None, ())
+    assert failures([waiting], NOW, RULES)[0].reason == "ImageUnavailable"
+
+
+@pytest.mark.parametrize(("text", "reported"), [('"memcached:2"', False), ('"memcached:1"', True), ("", False)])
+def test_error_of_the_image_that_is_taken_back_is_reported_once(text: str, reported: bool) -> None:
+    """The decision reports it. The kubelet reports it until it has seen the previous image."""
+    record = UpdateRecord(NEW, LATER, {"memcached": Ran("id-1")}, failed="the image memcached:2 cannot be pulled")
+    state = {"waiting": {"reason": "ErrImagePull", "message": f"failed to pull {text}"}}
+    pod = with_status(created(0, BEFORE, record=record), state=state, ready=False)
+    assert bool(failures([pod], NOW, RULES)) is reported
+    (problem,) = decided(changed(image="memcached:2"), pod).problems
+    assert problem.message.startswith("Pod cache-0: the image memcached:2 cannot be pulled")
 
 
 def test_end_that_an_earlier_update_caused_stays_explained() -> None:

@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.decision import decide
 from memcached_operator.memcached.updates.observed import never_started, until_broken
-from memcached_operator.memcached.updates.record import Ran, UpdateRecord
+from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_try
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
 from unit.memcached.updates.updating import (
@@ -20,10 +21,12 @@ from unit.memcached.updates.updating import (
     MEMORY,
     NEW,
     OLD,
+    RULES,
     created,
     decided,
     ended,
     just_unready,
+    statefulset,
     with_condition,
     with_limit,
     with_status,
@@ -56,6 +59,32 @@ def without(pod: Object, name: str) -> Object:
 HIGHER, LOWER, OTHER = changed(limit="256Mi"), changed(limit="64Mi"), changed(image="memcached:2")
 WAITS = "waits until the API server reports which APIs it serves"
 NO_ROOM = replace(RAISED, failed="no room", reason="ApplyFailed")
+TRIED = replace(NO_ROOM, tries=1, again=True)
+BIGGER_AGENT = changed(agent="agent:2", agent_limit="96Mi")
+
+
+def with_error(record: UpdateRecord) -> Object:
+    """A pod whose runtime cannot resize it."""
+    pod = with_limit(created(0, BEFORE, record=record), "256Mi")
+    return with_condition(pod, "PodResizeInProgress", reason="Error", message="updating\nis not supported")
+
+
+def with_agent_limit(**status: Any) -> Object:
+    """A pod whose agent has another limit in its spec, and of which the node reports the one before, or nothing."""
+    pod = created(0, BEFORE, record=replace(RAISED, since=LATER))
+    first, agent = BIGGER_AGENT["spec"]["containers"]
+    pod = {**pod, "spec": {**pod["spec"], "containers": [first, {**agent, "image": "agent:1"}]}}
+    if status:  # a container that was never created
+        status |= {"state": {"waiting": {"reason": "ImagePullBackOff"}}, "resources": None, "ready": False}
+    return with_status(pod, "agent", **status)
+
+
+def mirrored(pod: Object) -> Object:
+    """A pod whose images admission has replaced."""
+    containers = [{**each, "image": f"mirror/{each['image']}"} for each in pod["spec"]["containers"]]
+    return {**pod, "spec": {**pod["spec"], "containers": containers}}
+
+
 RESTARTING = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS})
 STATES: dict[str, State] = {
     "updated": State(created(0, BEFORE, NEW), ""),
@@ -138,8 +167,8 @@ STATES: dict[str, State] = {
         ),
         "cannot be updated",
         target=HIGHER,
-        problem="It keeps its items and its current resources. Free resources on its node, or set it to "
-        "replace the pods",
+        problem="It keeps its items and its current resources. Free resources on its node, which then resizes it, or "
+        "request less. To replace the pods and lose their items, set it",
     ),
     "a resize that its node cannot make now, with a reason only": State(
         with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending", reason="Deferred"),
@@ -169,7 +198,75 @@ STATES: dict[str, State] = {
         target=HIGHER,
         resize=Resize.RAISE,
         problem="no room. It uses its previous resources again, and its items are kept. Request less in the "
-        "spec, or set it to replace the pods",
+        "spec. To replace the pods and lose their items, set it",
+    ),
+    "a failed resize, before its next try": State(
+        created(0, BEFORE, record=replace(NO_ROOM, tries=2)),
+        "cannot be updated",
+        after=120,
+        target=HIGHER,
+        problem="no room. It uses its previous resources again, and its items are kept. The next try is at "
+        "2030-01-01T12:02:00Z. If its node will not have enough resources, request less in the spec. To replace the "
+        "pods and lose their items, set it",
+    ),
+    "a failed resize, at its next try": State(
+        created(0, BEFORE, record=replace(NO_ROOM, tries=1, since=LATER)),
+        "cannot be updated",
+        "recorded",
+        target=HIGHER,
+        problem="no room. Its items are kept. It is being tried again.",
+    ),
+    "a failed resize that is tried again": State(
+        created(0, BEFORE, record=TRIED),
+        "is being resized",
+        "resized",
+        target=HIGHER,
+        problem="It is being tried again.",
+    ),
+    "a failed resize that is being made": State(
+        with_limit(created(0, BEFORE, record=TRIED), "256Mi"),
+        "is being resized",
+        after=600,
+        target=HIGHER,
+        problem="It is being tried again.",
+    ),
+    "a failed resize that fails again": State(
+        with_condition(
+            with_limit(created(0, BEFORE, record=replace(TRIED, since=LATER)), "256Mi"), "PodResizePending", **PENDING
+        ),
+        "is being resized",
+        "recorded",
+        finishes=True,
+        target=HIGHER,
+        problem="It is being tried again.",
+    ),
+    "a failed resize that succeeds": State(
+        with_limit(created(0, BEFORE, record=TRIED), "256Mi", in_effect=True),
+        "is being updated",
+        "updated",
+        target=HIGHER,
+    ),
+    "a resize that is tried again for another revision": State(
+        with_limit(created(0, BEFORE, record=replace(TRIED, revision="cache-bad")), "256Mi"),
+        "is being resized",
+        after=600,
+        target=HIGHER,
+    ),
+    "a resize with an error that may pass": State(
+        with_error(replace(RAISED, since=JUST_NOW)), "is being resized", after=27, target=HIGHER
+    ),
+    "a resize with an error that lasts": State(
+        with_error(replace(RAISED, since=LATER)),
+        "cannot be updated",
+        target=HIGHER,
+        problem='its node cannot resize it: "updating\\nis not supported". It keeps its items and its current '
+        "resources. Set the previous values again. To replace the pods and lose their items, set it",
+    ),
+    "a raised limit of an agent that was never created": State(
+        with_agent_limit(containerID=""), "is being updated", "updated", target=BIGGER_AGENT
+    ),
+    "a raised limit of an agent that runs": State(
+        with_agent_limit(), "is being resized", after=540, target=BIGGER_AGENT
     ),
     "a failed resize of the CPU, where limits cannot be lowered": State(
         {**created(0, BEFORE, record=NO_ROOM), "spec": changed(cpu="20m")["spec"]},
@@ -184,7 +281,16 @@ STATES: dict[str, State] = {
         "cannot be updated",
         target=OTHER,
         resize=None,
-        problem="no image. It uses its previous image again, and its items are kept",
+        problem="no image. It uses its previous image again, and its items are kept. Correct the image. To try the "
+        "same image again, set the previous one first. To replace the pods and lose their items, set it",
+    ),
+    "an image that failed, of a pod whose images admission replaces": State(
+        mirrored(created(0, BEFORE, record=UpdateRecord(NEW, failed="no image"))),
+        "cannot be updated",
+        target=OTHER,
+        problem="When this pod was created, the cluster's admission replaced the image memcached:1 with "
+        "mirror/memcached:1, but it does not replace images of existing pods. To replace the pods and lose their "
+        "items, set it",
     ),
 }
 
@@ -288,3 +394,20 @@ def test_restart_stays_open_if_the_state_before_it_is_not_recorded() -> None:
     """The record of a restored pod has none, so that nothing shows what would undo its restart."""
     record = UpdateRecord("cache-bad", LATER, {"memcached": Ran("id-1", args=True)}, amounts=AMOUNTS, failed="no image")
     assert read(decided(OTHER, created(0, BEFORE, record=record)).step).restarts == {"memcached": ARGUMENTS}
+
+
+@pytest.mark.parametrize(
+    ("tries", "minutes"), [(0, 1), (1, 1), (2, 2), (3, 4), (4, 8), (5, 16), (6, 30), (10**9, 30), (-(10**9), 1)]
+)
+def test_failed_resize_is_tried_again_after_a_back_off(tries: int, minutes: int) -> None:
+    """Another client can write any number."""
+    assert (next_try(replace(NO_ROOM, tries=tries), NOW) - NOW).total_seconds() == 60 * minutes
+
+
+def test_other_pods_wait_while_a_resize_is_tried_again() -> None:
+    pods = [created(0, BEFORE), created(1, BEFORE), created(2, BEFORE, record=TRIED)]
+    found = decide(statefulset(HIGHER, 3), pods, RULES, Resize.ANY, NOW, limit=3)
+    assert found is not None
+    assert (kind(found.step), found.must_finish) == ("cache-2 resized", False)
+    resized = with_limit(pods[2], "256Mi")
+    assert decided(HIGHER, *pods[:2], resized).step is None

@@ -176,7 +176,7 @@ def test_limits_rise_before_the_rest() -> None:
     assert step is not None
     assert (step.subresource, step.remedy, step.patch) == (
         "resize",
-        "To replace the pods, set it",
+        "To replace the pods and lose their items, set it",
         {"spec": {"containers": [{"name": "memcached", "resources": {"limits": {"memory": "256Mi"}}}]}},
     )
     requested = with_limit(created(0, BEFORE, record=begun), "256Mi")
@@ -237,7 +237,7 @@ def test_pod_gets_its_resources_back_if_its_node_can_never_resize_it() -> None:
     found = decided(target, with_limit(failed, "128Mi"))
     (problem,) = found.problems
     assert (found.step, problem.reason) == (None, "ApplyFailed")
-    assert "It uses its previous resources again, and its items are kept. Request less in the spec" in problem.message
+    assert "It uses its previous resources again, and its items are kept. The next try is at" in problem.message
 
 
 @pytest.mark.parametrize(

@@ -26,10 +26,15 @@ def template(
     limit: str = "128Mi",
     annotations: dict[str, str] | None = None,
     cpu: str = "10m",
+    agent_limit: str = "48Mi",
 ) -> Object:
     """A pod template of two containers."""
     first = {"name": "memcached", "image": image, "resources": {"limits": {"memory": limit}}}
-    second = {"name": "agent", "image": agent, "resources": {"limits": {"memory": "48Mi"}, "requests": {"cpu": cpu}}}
+    second = {
+        "name": "agent",
+        "image": agent,
+        "resources": {"limits": {"memory": agent_limit}, "requests": {"cpu": cpu}},
+    }
     given: Object = {
         "metadata": {"labels": {}, "annotations": annotations or {}},
         "spec": {"containers": [first, second]},

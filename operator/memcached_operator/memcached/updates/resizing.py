@@ -1,0 +1,197 @@
+"""The part of an update that changes requests and limits: higher ones before the rest, lower ones afterwards.
+
+A resize restarts no container, so that it can be tried again without the loss of an item.
+"""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from memcached_api import conditions as c
+from memcached_api.resizing import Amounts
+from memcached_operator.kind import Resize
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates import patches
+from memcached_operator.memcached.updates.amounts import (
+    Obstacle,
+    effective_limits,
+    has_amounts,
+    is_in_effect,
+    is_infeasible,
+    lowers_memory_limit,
+    obstacle,
+    plain,
+    spec_amounts,
+)
+from memcached_operator.memcached.updates.confirmation import SETTLED
+from memcached_operator.memcached.updates.origin import Origin
+from memcached_operator.memcached.updates.record import UpdateRecord, age, next_try
+from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
+from memcached_operator.memcached.updates.target import Target
+from memcached_operator.status.conditions import timestamp
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+
+RESIZING: Final = "is being resized"
+MINUTE: Final = timedelta(minutes=1)
+
+
+def has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | None) -> bool:
+    """Whether a pod was created with other amounts, or an update may have changed them."""
+    changed = record is not None and (record.amounts is not None or record.lowers)
+    return origin.resources != target.origin.resources or changed
+
+
+def needs_new_pod(pod: Object, target: Target) -> bool:
+    """Whether the cluster cannot give a pod the amounts of the target."""
+    amounts, current = missing(pod, target.amounts()), spec_amounts(pod)
+    lower = any(lowers_memory_limit(desired, current.get(name, {})) for name, desired in amounts.items())
+    return bool(amounts) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
+
+
+def missing(pod: Object, desired: dict[str, Amounts]) -> dict[str, Amounts]:
+    """The amounts, by container, that the spec of a pod does not have."""
+    current = spec_amounts(pod)
+    return {name: amounts for name, amounts in desired.items() if not has_amounts(current.get(name, {}), amounts)}
+
+
+def raising(
+    pod: Object, target: Target, desired: dict[str, Amounts], record: UpdateRecord | None, now: datetime
+) -> Slot | None:
+    """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
+    # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
+    limits = effective_limits(pod)
+    falling = {name for name, amounts in desired.items() if lowers_memory_limit(amounts, limits.get(name, {}))}
+    first = {name: amounts for name, amounts in desired.items() if name not in falling}
+    if amounts := missing(pod, first):
+        if record is None or record.revision != target.revision or record.amounts is None:
+            step = patches.record(pod, _begun(pod, target, record, now))
+        else:
+            step = patches.resize(pod, amounts, target)
+        return replace(slot_of(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
+    if is_in_effect(pod, first):
+        return None
+    if record is None or not record.revision:  # another client has resized the pod, or removed the record
+        ended = record.ended if record else {}
+        step = patches.record(pod, UpdateRecord(target.revision, timestamp(now), ended=ended))
+        return replace(slot_of(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
+    return _waiting(pod, target, record, now)
+
+
+def lowering(pod: Object, target: Target, new_record: UpdateRecord | None) -> Slot:
+    """The state of a pod that gets the amounts of the target now. `new_record`: the record afterwards.
+
+    Nothing depends on when they are in effect: the node lowers a memory limit only when less memory is used. Where the
+    cluster cannot lower it, it stays.
+    """
+    if target.resize is None:
+        return unknown(pod)
+    if amounts := _possible(pod, target, target.amounts()):
+        return slot_of(pod, SlotState.UNFINISHED, RESIZING, patches.resize(pod, amounts, target))
+    return slot_of(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, new_record))
+
+
+def restoring(pod: Object, target: Target, record: UpdateRecord) -> Slot | None:
+    """The state of a pod whose update has failed until it has its previous amounts; None if it has them."""
+    if record.amounts is None:
+        return None
+    if target.resize is None:
+        return unknown(pod)
+    previous: dict[str, Amounts] = {
+        name: amounts for name, amounts in record.amounts.items() if name in target.containers
+    }
+    if amounts := _possible(pod, target, previous):
+        step = patches.resize(pod, amounts, target)
+        return slot_of(pod, SlotState.UNFINISHED, "is being restored to its previous resources", step)
+    return None
+
+
+def failed(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
+    """The state of a pod that has its previous amounts again, because its node could not resize it.
+
+    The resize is tried again, if a write can: where a limit cannot be lowered, the pod asks for the new one already.
+    """
+    message = f"{record.failed}. It uses its previous resources again, and its items are kept"
+    if not missing(pod, target.amounts()):
+        return stuck(pod, c.APPLY_FAILED, f"{message}. Request less in the spec. {target.rules.replacing}")
+    at = next_try(record, now)
+    if (left := (at - now).total_seconds()) > 0:
+        message = f"{message}. The next try is at {timestamp(at)}. {_remedy(target)}"
+        return stuck(pod, c.APPLY_FAILED, message, after=left)
+    step = patches.record(pod, msgspec.structs.replace(record, since=timestamp(now), again=True))
+    return stuck(pod, c.APPLY_FAILED, _trying(target, record), step=step)
+
+
+def trying_again(slot: Slot, pod: Object, target: Target, record: UpdateRecord) -> Slot:
+    """The state of a pod whose resize is being tried again: it keeps its problem, so that no other pod follows."""
+    problem = slot.problem or stuck(pod, c.APPLY_FAILED, _trying(target, record)).problem
+    return replace(slot, problem=problem)
+
+
+def _trying(target: Target, record: UpdateRecord) -> str:
+    return f"{record.failed}. Its items are kept. It is being tried again. {_remedy(target)}"
+
+
+def _remedy(target: Target) -> str:
+    return f"If its node will not have enough resources, request less in the spec. {target.rules.replacing}"
+
+
+def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
+    """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
+    current = record or UpdateRecord(target.revision)
+    own = {name: plain(amounts) for name, amounts in spec_amounts(pod).items() if name in target.containers}
+    return msgspec.structs.replace(
+        current,
+        revision=target.revision,
+        since=timestamp(now),
+        amounts=current.amounts or own,
+        failed="",
+        tries=0,
+        again=False,
+    )
+
+
+def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
+    """The state of a pod whose resize is not in effect yet."""
+    waited = age(record, now)
+    left = (PROGRESS_DEADLINE - waited).total_seconds()
+    found = obstacle(pod)
+    if found is not None and (lasts := found.lasts - waited.total_seconds()) > 0:
+        return slot_of(pod, SlotState.BUSY, RESIZING, after=lasts)
+    if found is None and left > 0:
+        return slot_of(pod, SlotState.BUSY, RESIZING, after=left)
+    late = f"the resize has not finished within {PROGRESS_DEADLINE // MINUTE} minutes"
+    found = found or Obstacle(late, "Set the previous values again")
+    message = f"its node cannot resize it: {found.cause}"
+    # Earlier, the condition can be about the previous resize, because the node may not have seen the latest one.
+    settled_in = (SETTLED - waited).total_seconds() if record.amounts and is_infeasible(pod) else None
+    if settled_in is not None and settled_in <= 0:
+        return slot_of(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, _failed(target, record, message, now)))
+    message = f"{message}. It keeps its items and its current resources. {found.remedy}. {target.rules.replacing}"
+    return stuck(pod, c.APPLY_FAILED, message, after=settled_in)
+
+
+def _failed(target: Target, record: UpdateRecord, message: str, now: datetime) -> UpdateRecord:
+    """The record of a resize that the node cannot make."""
+    return msgspec.structs.replace(
+        record,
+        revision=target.revision,
+        since=timestamp(now),
+        failed=message,
+        reason=c.APPLY_FAILED,
+        tries=record.tries + 1,
+        again=False,
+    )
+
+
+def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[str, Amounts]:
+    """Those of the amounts that a pod does not have, and that the cluster can give it."""
+    if target.resize is Resize.NONE:
+        return {}
+    current, lacking = spec_amounts(pod), missing(pod, amounts)
+    if target.resize is Resize.ANY:
+        return lacking
+    return {
+        name: desired for name, desired in lacking.items() if not lowers_memory_limit(desired, current.get(name, {}))
+    }

@@ -40,6 +40,7 @@ from memcached_operator.memcached.slots.pause import pause_notices, served_ports
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.workloads.children import inheriting, with_metadata
+from memcached_operator.workloads.creation import creation_failure
 from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.times import earliest
 
@@ -100,7 +101,8 @@ def _update(
     live = snapshot.child(STATEFULSETS)
     if live is None or not is_stable(spec):
         return None
-    decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now, limit=limit)
+    creates_pods = not creation_failure(snapshot)
+    decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now, limit=limit, creates_pods=creates_pods)
     if decision is None or decision.step is None:
         return decision
     paused = spec.rollout is not None and spec.rollout.paused is True

@@ -11,7 +11,7 @@ from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import origin_of
 from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, is_unreadable
 from memcached_operator.memcached.updates.slot import assess
-from memcached_operator.memcached.updates.state import Slot, SlotState
+from memcached_operator.memcached.updates.state import UNKNOWN, Slot, SlotState
 from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.workloads.pods import is_active
 from memcached_operator.workloads.times import earliest
@@ -45,11 +45,19 @@ class UpdateDecision:
 
 
 def decide(
-    live: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None, now: datetime, *, limit: int = 1
+    live: Object,
+    pods: Iterable[Object],
+    rules: InPlace,
+    resize: Resize | None,
+    now: datetime,
+    *,
+    limit: int = 1,
+    creates_pods: bool = True,
 ) -> UpdateDecision | None:
     """The decision about the pods of a StatefulSet; None until its controller has seen its latest spec.
 
-    `limit`: the maximum of slots that are changed or not ready at once, at least 1.
+    `limit`: the maximum of slots that are changed or not ready at once, at least 1. `creates_pods`: False while the
+    cluster rejects new pods. Then no pod is deleted, because nothing would replace it.
     """
     target = _target(live, rules, resize)
     if target is None:
@@ -59,9 +67,18 @@ def decide(
     # The highest slot first, as in a rolling update by the StatefulSet controller.
     names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
-    slots += [Slot(name, SlotState.BUSY, "is being replaced") for name in names if name not in by_name]
+    slots = slots if creates_pods else list(map(_kept, slots))
+    doing = "is being replaced" if creates_pods else "cannot be created"
+    slots += [Slot(name, SlotState.BUSY, doing) for name in names if name not in by_name]
     unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
     return replace(_decision(slots, limit), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
+
+
+def _kept(slot: Slot) -> Slot:
+    """The slot without a step that deletes its pod."""
+    if slot.step is None or slot.step.patch is not None:
+        return slot
+    return replace(slot, step=None, requeue_after=earliest((slot.requeue_after, UNKNOWN)))
 
 
 def _notice(name: str) -> str:
@@ -110,7 +127,8 @@ def _outdated(slots: Sequence[Slot], limit: int) -> Slot | None:
     if any(slot.problem or slot.failing for slot in slots):
         return None
     moving = sum(slot.moving for slot in slots)
-    outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED and moving - slot.moving < limit]
+    outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED and slot.step]
+    outdated = [slot for slot in outdated if moving - slot.moving < limit]
     outdated.sort(key=lambda slot: (slot.ready, not slot.begun))
     if urgent := [slot for slot in outdated if slot.broken or (slot.keeps_memcached_running and not slot.ready)]:
         return urgent[0]

@@ -282,6 +282,29 @@ def test_slot_that_is_about_to_restart_counts_for_a_change_that_needs_new_pods(
     assert found.requeue_after == (60 if FLYING in pods else None)
 
 
+REJECTED: dict[str, tuple[Object, list[Object], str, dict[str, str]]] = {
+    "a pod to be replaced": (AFTER, outdated(0, 1, 2), "", {"cache-3": "cannot be created"}),
+    "a pod that does not run": (AFTER, [*outdated(0, 1, 2), STOPPED], "", {}),
+    "a pod that is updated in place": (
+        ARGUED,
+        outdated(0, 1, 2),
+        "cache-2 updated",
+        {"cache-2": "is being updated", "cache-3": "cannot be created"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("target", "pods", "expected", "doing"), REJECTED.values(), ids=REJECTED.keys())
+def test_no_pod_is_deleted_while_the_cluster_rejects_new_pods(
+    target: Object, pods: list[Object], expected: str, doing: dict[str, str]
+) -> None:
+    found = decide(statefulset(target, 4), pods, RULES, Resize.ANY, NOW, limit=4, creates_pods=False)
+    assert found is not None
+    assert (f"{found.step.pod['metadata']['name']} {found.step.verb}" if found.step else "") == expected
+    assert (found.doing, found.complete, found.problems) == (doing, False, ())
+    assert found.requeue_after == (None if expected else 60)
+
+
 @pytest.mark.parametrize(("limit", "rounds"), [(1, 100), (5, 20), (10, 10)])
 def test_rounds_of_100_slots(limit: int, rounds: int) -> None:
     """Each new pod exists after 20 s, and is warm after 40 s more."""

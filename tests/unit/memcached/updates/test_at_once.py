@@ -1,21 +1,18 @@
 """Several slots at once: never more than the limit are changed or not ready because of the operator."""
 
-import random
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 import pytest
 from msgspec.structs import replace
 
-from memcached_operator.kind import PodStep, Resize
+from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
-from memcached_operator.memcached.updates.observed import runs
-from memcached_operator.memcached.updates.record import UpdateRecord, annotation
-from memcached_operator.workloads.pods import condition_of
-from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.memcached.updates.record import UpdateRecord
+from memcached_operator.status.conditions import timestamp
 from unit.builders import NOW
-from unit.memcached.updates.fleet import Fleet
 from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
@@ -34,84 +31,6 @@ from unit.memcached.updates.updating import (
     with_limit,
     with_status,
 )
-from unit.memcached.updates.world import IMAGES, random_template
-
-WALKS: Final = 10
-FAULTY_TICKS: Final = 25
-MAX_DECISIONS: Final = 1500
-
-
-def check(fleet: Fleet, step: PodStep) -> None:
-    """A step on one more slot keeps the limit, and so does one on a ready pod whose update has begun."""
-    if step.patch == {"metadata": {"annotations": annotation(None)}}:
-        return  # an update is completed, or its record was not valid
-    name = step.pod["metadata"]["name"]
-    world, others = fleet.worlds[name], fleet.affected() - {name}
-    assert world.unready or world.begun or len(others) < fleet.limit, (name, others, fleet.limit)
-    others = fleet.unready() - {name}
-    lost = not runs(world.pod, "memcached") or unready_for(fleet, name) >= PROGRESS_DEADLINE
-    assert lost or not disturbs(step) or len(others) < fleet.limit, (name, others, fleet.limit)
-
-
-def unready_for(fleet: Fleet, name: str) -> timedelta:
-    """The time for which a pod has not been ready."""
-    ready = condition_of(fleet.worlds[name].pod, "Ready")
-    since = datetime.fromisoformat(ready["lastTransitionTime"])
-    return timedelta() if ready["status"] == "True" else fleet.now - since
-
-
-def disturbs(step: PodStep) -> bool:
-    """Whether a step stops memcached: it deletes the pod, or changes an image or the arguments."""
-    patch = step.patch or {}
-    return not patch or "image" in str(patch.get("spec")) or ARGS in patch.get("metadata", {}).get("annotations", {})
-
-
-def walk(fleet: Fleet, faults: float, second: bool) -> UpdateDecision:
-    """Update the pods while slots fail, and then until nothing happens any more; returns the last decision."""
-    ticks = 0
-    found = fleet.decide()
-    for _ in range(MAX_DECISIONS):
-        if found.step is not None:
-            check(fleet, found.step)
-            fleet.write(found.step)
-        elif found.complete and not found.requeue_after and ticks > FAULTY_TICKS:
-            break
-        else:
-            fleet.pass_time(faults if ticks < FAULTY_TICKS else 0)
-            ticks += 1
-            if second and ticks == FAULTY_TICKS // 3:
-                fleet.set_target(random_template(fleet.chance))
-            if second and ticks == FAULTY_TICKS // 2:
-                fleet.set_target(random_template(fleet.chance, IMAGES[:2]))
-                fleet.limit = fleet.chance.randint(2, len(fleet.worlds))
-        found = fleet.decide()
-    return found
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_walks_keep_the_limit_and_end(seed: int) -> None:
-    """Slots fail, the template and the limit change; when that is over, the update is completed."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    for _ in range(WALKS):
-        size = chance.randint(2, 8)
-        target = random_template(chance, IMAGES[:2])
-        fleet = Fleet(chance, size, chance.randint(2, size), target, forged=False)
-        fleet.start_from(random_template(chance, IMAGES[:2]))
-        found = walk(fleet, chance.choice((0.0, 0.02, 0.1)), second=chance.random() < 0.6)
-        assert found.complete, (found, [(n, w.unready) for n, w in fleet.worlds.items()])
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_walks_from_any_state_keep_the_limit(seed: int) -> None:
-    """Also with forged records, nodes without room, images that are missing, and kubelets that do not act."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    for _ in range(WALKS):
-        size = chance.randint(2, 8)
-        fleet = Fleet(chance, size, chance.randint(2, size), random_template(chance), forged=True)
-        found = walk(fleet, chance.choice((0.0, 0.02, 0.1)), second=chance.random() < 0.5)
-        waits = any(world.unready or world.asleep for world in fleet.worlds.values())
-        assert found.complete or found.problems or waits, found
-
 
 GATED: Final = {GATE: "timeout=7200"}
 BEFORE: Final = template(annotations=GATED)
@@ -308,16 +227,27 @@ def test_no_pod_is_deleted_while_the_cluster_rejects_new_pods(
 @pytest.mark.parametrize(("limit", "rounds"), [(1, 100), (5, 20), (10, 10)])
 def test_rounds_of_100_slots(limit: int, rounds: int) -> None:
     """Each new pod exists after 20 s, and is warm after 40 s more."""
-    fleet = Fleet(random.Random(0), 100, limit, AFTER, forged=False)  # noqa: S311 - no secret
-    fleet.start_from(BEFORE)
+    pods = {slot: created(slot, BEFORE) for slot in range(100)}
+    left: dict[int, int] = {}  # ticks until a slot is warm again
     started: set[datetime] = set()
-    while not (found := fleet.decide()).complete:
-        if found.step is None:
-            fleet.pass_time(0)
+    now = NOW
+    while not (found := _decided(pods.values(), limit, now)).complete:
+        if found.step is not None:
+            slot = int(found.step.pod["metadata"]["name"].removeprefix("cache-"))
+            del pods[slot]
+            left[slot] = 3
+            started.add(now)
+            assert len(left) <= limit
             continue
-        started.add(fleet.now)
-        fleet.write(found.step)
-        world = fleet.worlds[found.step.pod["metadata"]["name"]]
-        world.absent, world.cold = 1, 2
-        assert len(fleet.affected()) <= limit
+        now += timedelta(seconds=20)
+        for slot, ticks in left.items():
+            cold = just_unready(created(slot, AFTER, NEW), timestamp(now))
+            pods[slot] = cold if ticks > 1 else created(slot, AFTER, NEW, ready=timestamp(now))
+        left = {slot: ticks - 1 for slot, ticks in left.items() if ticks > 1}
     assert len(started) == rounds
+
+
+def _decided(pods: Iterable[Object], limit: int, now: datetime) -> UpdateDecision:
+    found = decide(statefulset(AFTER, 100), pods, RULES, Resize.ANY, now, limit=limit)
+    assert found is not None
+    return found

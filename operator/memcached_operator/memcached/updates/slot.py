@@ -138,7 +138,8 @@ def _image_remedy(pod: Object, target: Target) -> str:
         if created_from.get(name, image) != image:
             written, actual = (quote_if_needed(text, MAX_IMAGE) for text in (created_from[name], image))
             changed = f"When this pod was created, the cluster's admission replaced the image {written} with {actual}"
-            return f"{changed}, but it does not replace images of existing pods. {target.rules.replacing}"
+            kept = "but it does not replace images of existing pods. Correct the image if it does not exist"
+            return f"{changed}, {kept}. {target.rules.replacing}"
     return f"Correct the image. To try the same image again, set the previous one first. {target.rules.replacing}"
 
 

@@ -289,8 +289,8 @@ STATES: dict[str, State] = {
         "cannot be updated",
         target=OTHER,
         problem="When this pod was created, the cluster's admission replaced the image memcached:1 with "
-        "mirror/memcached:1, but it does not replace images of existing pods. To replace the pods and lose their "
-        "items, set it",
+        "mirror/memcached:1, but it does not replace images of existing pods. Correct the image if it does not exist. "
+        "To replace the pods and lose their items, set it",
     ),
 }
 

@@ -25,7 +25,7 @@ from memcached_operator.certificates.issuer import (
     key_pair_of,
     secret_of,
 )
-from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle, needs_renewal
+from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle, renewal_reason
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import SECRETS, SERVICES, Key, Object
 from support.ports import free_port
@@ -175,7 +175,7 @@ async def stored(sandbox: Sandbox) -> KeyPair | None:
 async def usable(sandbox: Sandbox, names: WebhookNames) -> KeyPair | None:
     """The pair in the Secret if it is valid and every CA bundle contains its CA."""
     pair = await stored(sandbox)
-    if pair is None or needs_renewal(pair, names.dns_names, datetime.now(UTC)):
+    if pair is None or renewal_reason(pair, names.dns_names, datetime.now(UTC)):
         return None
     (ca,) = load_bundle(pair.ca)
     return pair if all(ca in load_bundle(each) for each in await bundles(sandbox, names)) else None

@@ -83,11 +83,14 @@ class Issuer:
         """Bring the Secret and the CA bundles up to date. Writes only what differs."""
         secret = await self._client.get(self._secret)
         pair = key_pair_of(secret)
-        if secret is not None and pair is not None and not pki.needs_renewal(pair, self._names.dns_names, self._now()):
+        reason = self._renewal_reason(pair)
+        if secret is not None and pair is not None and not reason:
             await self._ensure_trusted(secret, pair)
             return
+        if secret is not None:
+            log.info("replacing the webhook certificate in %s: %s", self._secret, reason)
         # Reused until it is stored in the Secret: a CA that is discarded stays in the bundles until it expires.
-        if self._unstored is None or pki.needs_renewal(self._unstored, self._names.dns_names, self._now()):
+        if self._unstored is None or self._renewal_reason(self._unstored):
             self._unstored = pki.issue(self._names.dns_names, self._lifetime, self._now())
         fresh = self._unstored
         if await self._add_to_bundles(fresh.ca):
@@ -95,6 +98,11 @@ class Issuer:
         await self._store(secret, fresh)
         self._unstored = None
         log.info("issued a new webhook certificate, valid until %s", self._now() + self._lifetime)
+
+    def _renewal_reason(self, pair: pki.KeyPair | None) -> str:
+        if pair is None:
+            return "tls.crt, tls.key or ca.crt is missing"
+        return pki.renewal_reason(pair, self._names.dns_names, self._now())
 
     async def _ensure_trusted(self, secret: Object, pair: pki.KeyPair) -> None:
         """Ensure that every CA bundle has the CA of the stored pair, and no other CA if the annotation is set."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -59,20 +59,42 @@ def issue(dns_names: list[str], lifetime: timedelta, now: datetime) -> KeyPair:
     return KeyPair(leaf.public_bytes(pem), key, ca.public_bytes(pem))
 
 
-def needs_renewal(pair: KeyPair, dns_names: list[str], now: datetime) -> bool:
-    """True if the pair must be replaced: two thirds of its lifetime have passed, or it is not valid."""
+UNUSABLE = (
+    ValueError,
+    TypeError,
+    InvalidSignature,
+    UnsupportedAlgorithm,
+    x509.InvalidVersion,
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+)
+"""The errors of `cryptography` for a certificate or a key that cannot be used. Anyone with write access to the Secret
+can store one."""
+
+MAX_REASON_LENGTH = 200
+"""Characters of such an error, which can contain parts of the certificate."""
+
+
+def renewal_reason(pair: KeyPair, dns_names: list[str], now: datetime) -> str:
+    """The reason why the pair must be replaced: it is not valid, or two thirds of its lifetime have passed.
+
+    Empty if it need not be replaced.
+    """
     try:
         leaf = x509.load_pem_x509_certificate(pair.certificate)
-        ca = x509.load_pem_x509_certificate(pair.ca)
         key = serialization.load_pem_private_key(pair.key, None)
-        leaf.verify_directly_issued_by(ca)
+        leaf.verify_directly_issued_by(x509.load_pem_x509_certificate(pair.ca))
         names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, InvalidSignature, x509.ExtensionNotFound):
-        return True
-    if key.public_key() != leaf.public_key() or set(dns_names) - set(names.get_values_for_type(x509.DNSName)):
-        return True
+        matches = key.public_key() == leaf.public_key()
+    except UNUSABLE as error:
+        return f"it cannot be used: {type(error).__name__} {error}".strip()[:MAX_REASON_LENGTH]
+    if not matches:
+        return "tls.key is not the key of tls.crt"
+    if missing := sorted(set(dns_names) - set(names.get_values_for_type(x509.DNSName))):
+        return f"it is not valid for {', '.join(missing)}"
     begins, ends = leaf.not_valid_before_utc + CLOCK_SKEW, leaf.not_valid_after_utc
-    return now >= begins + (ends - begins) * RENEW_AFTER
+    return f"it is valid until {ends}" if now >= begins + (ends - begins) * RENEW_AFTER else ""
 
 
 def ca_bundle(current: bytes, known: bytes, now: datetime) -> bytes:
@@ -86,7 +108,7 @@ def load_bundle(bundle: bytes) -> list[x509.Certificate]:
     """The certificates of a bundle; empty if it cannot be parsed (it is then replaced)."""
     try:
         return x509.load_pem_x509_certificates(bundle)
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         return []
 
 

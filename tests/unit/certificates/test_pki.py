@@ -1,4 +1,6 @@
+import base64
 import ssl
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from memcached_operator.certificates.pki import (
     ca_bundle,
     issue,
     load_bundle,
-    needs_renewal,
+    renewal_reason,
 )
 from unit.builders import NOW
 
@@ -67,17 +69,48 @@ def encrypted(pair: KeyPair) -> bytes:
     return key.private_bytes(PEM, serialization.PrivateFormat.PKCS8, password)
 
 
-def without_names(pair: KeyPair) -> KeyPair:
-    """A pair with a self-signed leaf without names."""
-    key = ec.generate_private_key(ec.SECP256R1())
+KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def self_signed(*extensions: x509.ExtensionType) -> KeyPair:
+    """A pair whose leaf, which has no other extensions than these, is its own CA."""
     name = x509.Name([])
-    leaf = (
-        x509.CertificateBuilder(name, name, key.public_key(), 1, NOW, NOW + LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, NOW, NOW + LIFETIME)
+    for extension in (x509.BasicConstraints(ca=False, path_length=None), *extensions):
+        builder = builder.add_extension(extension, critical=False)
+    certificate = builder.sign(KEY, hashes.SHA256()).public_bytes(PEM)
     encoding = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    return KeyPair(leaf.public_bytes(PEM), key.private_bytes(PEM, *encoding), leaf.public_bytes(PEM))
+    return KeyPair(certificate, KEY.private_bytes(PEM, *encoding), certificate)
+
+
+def changed(pem: bytes, old: str, new: str) -> bytes:
+    """A certificate or key with other bytes (in hexadecimal digits), which must occur once."""
+    begin, *lines, end = pem.splitlines()
+    der = base64.b64decode(b"".join(lines))
+    assert der.count(bytes.fromhex(old)) == 1
+    return b"\n".join([begin, base64.b64encode(der.replace(bytes.fromhex(old), bytes.fromhex(new))), end, b""])
+
+
+def forged(old: str, new: str) -> KeyPair:
+    """A pair whose CA has signed a leaf with other bytes, of which the last length has one byte."""
+    pair = self_signed(x509.SubjectAlternativeName([x509.DNSName(name) for name in NAMES]))
+    original = leaf_of(pair).tbs_certificate_bytes
+    assert original.count(bytes.fromhex(old)) == 1
+    content = original.replace(bytes.fromhex(old), bytes.fromhex(new))
+    signature = KEY.sign(content, ec.ECDSA(hashes.SHA256()))
+    ecdsa_with_sha256 = bytes.fromhex("300a06082a8648ce3d040302")
+    body = content + ecdsa_with_sha256 + bytes([3, len(signature) + 1, 0]) + signature
+    der = bytes.fromhex("3082") + len(body).to_bytes(2) + body
+    leaf = b"-----BEGIN CERTIFICATE-----\n" + base64.encodebytes(der) + b"-----END CERTIFICATE-----\n"
+    return replace(pair, certificate=leaf)
+
+
+VERSION, NEW_VERSION = "a003020102", "a003020107"
+ALGORITHM, NEW_ALGORITHM = "06072a8648ce3d0201", "06072a8648ce3d0209"
+CURVE, NEW_CURVE = "06082a8648ce3d030107", "06082a8648ce3d030177"
+CONSTRAINTS, ALTERNATIVE_NAME = "0603551d13", "0603551d11"
+FIRST_NAME = (bytes([0x82, len(NAMES[0])]) + NAMES[0].encode()).hex()
+X400_ADDRESS = (bytes([0xA3, len(NAMES[0])]) + NAMES[0].encode()).hex()
 
 
 DUE = {
@@ -91,13 +124,40 @@ DUE = {
     "CA of another pair": (KeyPair(PAIR.certificate, PAIR.key, OTHER.ca), NAMES),
     "other names": (PAIR, ["webhook.other.svc"]),
     "missing name": (PAIR, [*NAMES, "webhook.other.svc"]),
-    "no names": (without_names(PAIR), NAMES),
+    "no names": (self_signed(), NAMES),
+    "unknown version": (forged(VERSION, NEW_VERSION), NAMES),
+    "unknown algorithm": (forged(ALGORITHM, NEW_ALGORITHM), NAMES),
+    "unknown curve": (forged(CURVE, NEW_CURVE), NAMES),
+    "two extensions of one type": (forged(CONSTRAINTS, ALTERNATIVE_NAME), NAMES),
+    "name of an unknown type": (forged(FIRST_NAME, X400_ADDRESS), NAMES),
+    "unknown version of the CA": (replace(PAIR, ca=changed(PAIR.ca, VERSION, NEW_VERSION)), NAMES),
+    "unknown algorithm of the CA": (replace(PAIR, ca=changed(PAIR.ca, ALGORITHM, NEW_ALGORITHM)), NAMES),
+    "unknown algorithm of the key": (replace(PAIR, key=changed(PAIR.key, ALGORITHM, NEW_ALGORITHM)), NAMES),
 }
 
 
 @pytest.mark.parametrize(("pair", "names"), DUE.values(), ids=DUE.keys())
 def test_invalid_pair_is_due(pair: KeyPair, names: list[str]) -> None:
-    assert needs_renewal(pair, names, NOW)
+    assert renewal_reason(pair, names, NOW)
+
+
+def test_forged_pair_without_a_change_is_valid() -> None:
+    assert renewal_reason(forged(VERSION, VERSION), NAMES, NOW) == ""
+
+
+REASONS = {
+    "it cannot be used: UnsupportedAlgorithm Unknown key type: 1.2.840.10045.2.9": forged(ALGORITHM, NEW_ALGORITHM),
+    "it cannot be used: InvalidVersion 7 is not a valid X509 version": forged(VERSION, NEW_VERSION),
+    "it cannot be used: InvalidSignature": replace(PAIR, ca=OTHER.ca),
+    "tls.key is not the key of tls.crt": replace(PAIR, key=OTHER.key),
+    "it is not valid for webhook.test.svc.cluster.local": issue(NAMES[:1], LIFETIME, NOW),
+    "it is valid until 2030-01-01 12:00:00+00:00": issue(NAMES, timedelta(seconds=30), NOW - timedelta(seconds=30)),
+}
+
+
+@pytest.mark.parametrize(("reason", "pair"), REASONS.items())
+def test_reason_of_a_renewal(reason: str, pair: KeyPair) -> None:
+    assert renewal_reason(pair, NAMES, NOW) == reason
 
 
 AGES = {
@@ -112,11 +172,11 @@ AGES = {
 
 @pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
 def test_pair_is_due_after_two_thirds_of_its_lifetime(lifetime: timedelta, age: timedelta, due: bool) -> None:
-    assert needs_renewal(issue(NAMES, lifetime, NOW), NAMES, NOW + age) is due
+    assert bool(renewal_reason(issue(NAMES, lifetime, NOW), NAMES, NOW + age)) is due
 
 
 def test_pair_with_more_names_than_needed_is_not_due() -> None:
-    assert not needs_renewal(PAIR, NAMES[:1], NOW)
+    assert renewal_reason(PAIR, NAMES[:1], NOW) == ""
 
 
 BUNDLES = {
@@ -126,6 +186,7 @@ BUNDLES = {
     "another CA and the same": (OTHER.ca + PAIR.ca, [PAIR, OTHER]),
     "another CA twice": (OTHER.ca + OTHER.ca, [PAIR, OTHER]),
     "garbage": (b"garbage", [PAIR]),
+    "unknown version": (changed(OTHER.ca, VERSION, NEW_VERSION), [PAIR]),
 }
 
 

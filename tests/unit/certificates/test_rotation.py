@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -17,11 +18,12 @@ from memcached_operator.certificates.issuer import (
     Issuer,
     key_pair_of,
 )
-from memcached_operator.certificates.pki import LIFETIME, KeyPair, load_bundle
+from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import SECRETS, Key, Object
 from unit.builders import NOW
 from unit.certificates.test_issuer import NAMES, configuration, encoded
+from unit.certificates.test_pki import NEW_VERSION, VERSION, changed
 from unit.fakes import merged
 
 SECRET = Key(SECRETS, NAMES.namespace, NAMES.secret)
@@ -32,6 +34,7 @@ LAG = timedelta(seconds=1.9)
 """Time until the slowest API server uses a new bundle."""
 POD_LAG = timedelta(seconds=90)
 """Time until the kubelet has updated the Secret in the last pod."""
+UNKNOWN_VERSION = changed(issue(NAMES.dns_names, LIFETIME, NOW).certificate, VERSION, NEW_VERSION)
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
 
 
@@ -173,10 +176,21 @@ def test_missing_configuration_is_no_error(world: World) -> None:
     assert world.check() == ["patch validating", "create cert"]
 
 
-@pytest.mark.parametrize("broken", [None, {"data": {"tls.key": encoded(b"garbage")}}], ids=["deleted", "invalid"])
-def test_lost_pair_is_replaced_and_running_webhooks_stay_trusted(world: World, broken: Object | None) -> None:
+BROKEN_SECRETS: dict[str, tuple[Object | None, str]] = {
+    "deleted": (None, ""),
+    "invalid": ({"data": {"tls.key": encoded(b"garbage")}}, "it cannot be used: ValueError"),
+    "unknown version": ({"data": {"tls.crt": encoded(UNKNOWN_VERSION)}}, "it cannot be used: InvalidVersion 7 is"),
+    "incomplete": ({"data": {"ca.crt": None}}, "tls.crt, tls.key or ca.crt is missing"),
+}
+
+
+@pytest.mark.parametrize(("broken", "reason"), BROKEN_SECRETS.values(), ids=BROKEN_SECRETS)
+def test_lost_pair_is_replaced_and_running_webhooks_stay_trusted(
+    world: World, broken: Object | None, reason: str, caplog: pytest.LogCaptureFixture
+) -> None:
     world.check()
     old = world.pair
+    caplog.set_level(logging.INFO)
     if broken is None:
         del world.objects[SECRET]
     else:
@@ -184,6 +198,8 @@ def test_lost_pair_is_replaced_and_running_webhooks_stay_trusted(world: World, b
     assert world.check(timedelta(seconds=10))[:2] == RENEWAL[:2]
     assert world.pair.ca != old.ca
     assert world.trusted() == [world.pair.ca + old.ca] * 4
+    replacing = f"replacing the webhook certificate in {SECRET}: {reason}"
+    assert [line.startswith(replacing) for line in caplog.messages if "replacing" in line] == [True] * bool(reason)
 
 
 def test_revoked_ca_is_no_longer_trusted(world: World) -> None:

@@ -50,7 +50,8 @@ class Source(Protocol[C, V]):
 
 
 class FileWatcher(Generic[C, V]):
-    """Watches one source. `successful`: whether memcached uses the current files; `succeeded_at`: seconds since 1970.
+    """Watches one source. `successful`: whether memcached uses the current files, as far as that is verified;
+    `succeeded_at`: seconds since 1970.
 
     What is done depends only on the files and on the memcached, not on earlier steps: after a restart of either, the
     content is applied again.
@@ -62,6 +63,7 @@ class FileWatcher(Generic[C, V]):
         self._source = source
         self._clock = clock
         self._problem = ""
+        self._verified: C | None = None
         self._applied: object = None
         self._tried: object = None
         self._retry_at = 0.0
@@ -115,17 +117,24 @@ class FileWatcher(Generic[C, V]):
         except InvalidError as error:
             await self._fail(error)
         except (UnverifiedError, MemcachedError) as error:
+            self._forget_success_of_other(content)
             self._report(f"not verified yet; trying again: {error}")
 
     async def _apply(self, content: C, state: tuple[C, Hashable]) -> None:
         self._applied = None
         value = self._source.check(content)
         if state[1] is None:
+            self._forget_success_of_other(content)
             self._problem = ""  # the files are valid; /healthz has a line about memcached
             return
         await self._source.apply(value)
         self._applied, self.successful, self.succeeded_at, self._problem = state, True, self._clock(), ""
+        self._verified = content
         log.info("memcached uses the current %s", self.name)
+
+    def _forget_success_of_other(self, content: C) -> None:
+        """Report content that was never verified as not used. A memcached that restarts reads the same content."""
+        self.successful = self.successful and content == self._verified
 
     async def _fail(self, error: InvalidError) -> None:
         self._applied, self.successful = None, False

@@ -122,7 +122,7 @@ def test_same_content_is_tried_again_after_a_while(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("failure", [UnverifiedError("no connection"), MemcachedError("limit", "no connection")])
-def test_unverified_reload_does_not_count_as_a_failure_of_the_file(
+def test_content_that_was_never_verified_does_not_count_as_used(
     failure: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(watcher, "RETRY", -1.0)
@@ -130,17 +130,35 @@ def test_unverified_reload_does_not_count_as_a_failure_of_the_file(
     async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
         await watched.step()
         source.content, source.failure = "two", failure
-        for _ in range(3):
+        for content in ("two", "two", "one"):  # memcached may use "two" when "one" is back
+            source.content = content
             await watched.step()
-        assert source.applied == ["one", "two", "two", "two"]
-        assert watched.successful
+            assert not watched.successful
+        assert source.applied == ["one", "two", "two", "one"]
         assert await watched.problem() == "not verified yet; trying again: no connection"
+        assert watched.succeeded_at == 1000
         source.failure = None
         await watched.step()
         assert (watched.successful, await watched.problem()) == (True, "")
 
     run(scenario)
     assert [each.levelname for each in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize(("content", "successful"), [("one", True), ("two", False)])
+@pytest.mark.parametrize("memcached", [None, 2], ids=["not available", "not verified"])
+def test_restarted_memcached_uses_the_same_content(
+    content: str, successful: bool, memcached: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "RETRY", -1.0)
+
+    async def scenario(source: Fake, watched: "FileWatcher[str, str]") -> None:
+        await watched.step()
+        source.content, source.memcached, source.failure = content, memcached, UnverifiedError("no connection")
+        await watched.step()
+        assert watched.successful is successful
+
+    run(scenario)
 
 
 def test_valid_content_waits_for_memcached() -> None:

@@ -17,7 +17,8 @@ log = logging.getLogger(__name__)
 
 COMPONENT = "memcached-operator"
 MAX_MESSAGE_LENGTH = 1024
-"""Characters. The API server rejects an Event with a longer message (validation of core/v1 Event)."""
+"""Characters. The API documents at most 1 kB for the note of an Event in events.k8s.io/v1. The API server enforces that
+only for Events with an eventTime, which ours do not have."""
 
 MAX_QUEUED_EVENTS = 2000
 """Maximum Events in the queue. A thousand new objects have two each. Upon one more, the newest of the namespace with

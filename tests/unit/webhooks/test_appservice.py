@@ -3,11 +3,16 @@
 test_memcached.py tests what all kinds have in common.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import Any, get_type_hints
 
 import pytest
 
 from memcached_api.images import Images
+from memcached_api.kinds import Kind
+from memcached_api.registry import KINDS
+from memcached_webhooks import kinds
+from memcached_webhooks.admission import Admission
 from memcached_webhooks.kinds import appservice, handlers
 from memcached_webhooks.review import ALLOWED, GroupVersionKind, ReviewRequest, ReviewResponse
 from support.widget import WIDGET
@@ -15,7 +20,7 @@ from support.widget import WIDGET
 from .reviews import raw
 
 KIND = GroupVersionKind("app.example.com", "v1", "AppService")
-HANDLERS = appservice.admission("").handlers()
+HANDLERS = appservice.admission(Images("")).handlers()
 MUTATE, VALIDATE = "/mutate-app-example-com-v1-appservice", "/validate-app-example-com-v1-appservice"
 IMAGE = "docker.io/library/nginx:1.28"
 REPLACES = "this change replaces 1 pod"
@@ -102,6 +107,12 @@ def ports(*entries: dict[str, Any]) -> dict[str, Any]:
 def test_warnings(old: Any, new: Any, expected: list[str]):
     before = None if old is None else {"image": IMAGE, **old}
     assert respond(VALIDATE, {"image": IMAGE, **new}, before).warnings == expected
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_admission_of_a_kind_receives_the_default_images(kind: Kind[Any]):
+    module = import_module(f"{kinds.__name__}.{kind.name.lower()}")
+    assert [*get_type_hints(module.admission).values()] == [Images, Admission]
 
 
 def test_kind_without_a_module_is_validated_and_has_no_defaults_or_warnings():

@@ -5,13 +5,14 @@ from typing import Any
 
 from memcached_api.appservice.changes import replaces_pods
 from memcached_api.appservice.types import APPSERVICE, DEFAULT_SIZE, AppServiceSpec, decode_spec
+from memcached_api.images import Images
 from memcached_webhooks.admission import Admission
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import decode_valid, image_warnings, restart_warnings
 
 
-def admission(_: str) -> Admission:
-    """The admission of AppService, which does not use the default image of memcached."""
+def admission(_: Images) -> Admission:
+    """The admission of AppService, which has no default images."""
     return Admission(APPSERVICE, defaults, warnings)
 
 

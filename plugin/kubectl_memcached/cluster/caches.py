@@ -78,9 +78,9 @@ class Secrets:
     def __init__(self, kubectl: Kubectl) -> None:
         self._kubectl = kubectl
         self._lock = threading.Lock()
-        self._users: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        self._users: dict[tuple[str, str], list[tuple[bytes, bytes]]] = {}
 
-    def users(self, pod: Pod) -> list[tuple[str, str]]:
+    def users(self, pod: Pod) -> list[tuple[bytes, bytes]]:
         """The users and passwords of the memcached of a pod. Raises PluginError."""
         name = pod.endpoint.login_secret
         if not name:
@@ -91,15 +91,15 @@ class Secrets:
                 self._users[key] = self._read(pod.namespace, name)
             return self._users[key]
 
-    def _read(self, namespace: str, name: str) -> list[tuple[str, str]]:
+    def _read(self, namespace: str, name: str) -> list[tuple[bytes, bytes]]:
         """Read a Secret. The message of an error contains nothing of it."""
         obj = self._kubectl.get(
             f"read Secret {name}, which has memcached's password", "secret", name, namespace=namespace
         )
         try:
-            content = base64.b64decode(text(obj, "data", "users"), validate=True).decode()
+            content = base64.b64decode(text(obj, "data", "users"), validate=True)
         except ValueError:
-            content = ""
+            content = b""
         if not (users := replies.users(content)):
             raise PluginError(
                 f"Secret {name} has no key `users` with lines of the form user:password", ExitCode.MISSING

@@ -19,7 +19,7 @@ POLL: Final = 0.2
 _ERRORS: Final = (b"ERROR", b"CLIENT_ERROR", b"SERVER_ERROR")
 _LAST: Final = (b"END\r\n", b"RESET\r\n", b"OK\r\n")
 
-Users = Callable[[], Sequence[tuple[str, str]]]
+Users = Callable[[], Sequence[tuple[bytes, bytes]]]
 """Returns users and passwords. It is called only if memcached requires a login."""
 
 
@@ -102,9 +102,9 @@ class Connection:
         if not data or len(self._received) > MAX_REPLY:
             raise MemcachedError("closed the connection" if not data else f"sent a line of more than {MAX_REPLY} bytes")
 
-    def _authenticate(self, users: Sequence[tuple[str, str]]) -> None:
+    def _authenticate(self, users: Sequence[tuple[bytes, bytes]]) -> None:
         for user, password in users:
-            value = f"{user} {password}".encode()
+            value = b"%b %b" % (user, password)
             self._send(b"set auth 0 0 %d\r\n%b\r\n" % (len(value), value))
             if self._until(b"\r\n") == b"STORED\r\n":
                 return

@@ -100,7 +100,10 @@ def check_key(key: str) -> None:
         )
 
 
-def users(content: str) -> list[tuple[str, str]]:
-    """The users and passwords in the file of memcached's option `-Y`: lines of the form `user:password`."""
-    lines = [line.partition(":") for line in content.split("\n")]
+def users(content: bytes) -> list[tuple[bytes, bytes]]:
+    """The users and passwords in the file of memcached's option `-Y`: lines of the form `user:password`.
+
+    A carriage return at the end of a line is ignored, as by the agent and by memcached 1.6.38.
+    """
+    lines = [line.removesuffix(b"\r").partition(b":") for line in content.split(b"\n")]
     return [(user, password) for user, separator, password in lines if user and separator]

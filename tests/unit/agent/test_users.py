@@ -14,6 +14,7 @@ VALID = {
     "CRLF": (b"u:p\r\nv:q\r\n", [(b"u", b"p"), (b"v", b"q")]),
     "colon in the password": (b"u:p:q\n", [(b"u", b"p:q")]),
     "UTF-8": ("ü:ä\n".encode(), [("ü".encode(), "ä".encode())]),
+    "not UTF-8": (b"u:\xff\n", [(b"u", b"\xff")]),
     "most": (b"u:p\n" * MAX_USERS, [(b"u", b"p")] * MAX_USERS),
     "longest": (b"u:" + b"x" * (MAX_LINE - 2) + b"\n", [(b"u", b"x" * (MAX_LINE - 2))]),
 }

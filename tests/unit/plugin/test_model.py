@@ -14,6 +14,7 @@ from kubectl_memcached.model.rates import rates
 from kubectl_memcached.model.replies import parse_stats, users
 from kubectl_memcached.model.rows import Reading, row
 from memcached_api.conditions import MEANINGS, READY
+from unit.agent.test_users import VALID as VALID_USERS
 from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats
 
 
@@ -147,7 +148,12 @@ def test_counters_of_a_restarted_memcached_have_no_rate() -> None:
 
 
 def test_users_of_a_file() -> None:
-    assert users("web:a:b\n\nbad\n:x\nold:c") == [("web", "a:b"), ("old", "c")]
+    assert users(b"web:a:b\n\nbad\n:x\nold:c") == [(b"web", b"a:b"), (b"old", b"c")]
+
+
+@pytest.mark.parametrize(("content", "expected"), VALID_USERS.values(), ids=VALID_USERS)
+def test_users_are_those_that_the_agent_reads(content: bytes, expected: list[tuple[bytes, bytes]]) -> None:
+    assert users(content) == expected
 
 
 def reading(number: int, changed: dict[str, Any], **of_pod: Any) -> Reading:

@@ -20,8 +20,14 @@ ENDED = "ended"
 ENDING = {signal.SIGTERM, signal.SIGINT}
 STATE, CALLS = "state.json", "calls.jsonl"
 FORBIDDEN = (
-    'Error from server (Forbidden): {0} is forbidden: User "jo" cannot {1} resource "{0}" in the namespace "shop"'
+    'Error from server (Forbidden): {0} is forbidden: User "jo" cannot {1} resource "{0}" in API group "{2}" '
+    'in the namespace "shop"'
 )
+FORBIDDEN_PORT = (
+    'error: error upgrading connection: pods "sessions-0" is forbidden: User "jo" cannot create resource '
+    '"pods/portforward" in API group "" in the namespace "shop"'
+)
+"""What kubectl 1.35 prints."""
 
 WARNING = "Warning: this change replaces 2 pods\n"
 """Of admission, after a patch."""
@@ -61,8 +67,10 @@ class FakeKubectl:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def forbid(self, verb: str, resource: str) -> None:
-        """Make the API server reject a request."""
-        self.errors[f"{verb} {resource}"] = FORBIDDEN.format(resource, verb)
+        """Make the API server reject a request. `resource`: with its group, as on the command line."""
+        plural, _, group = resource.partition(".")
+        message = FORBIDDEN_PORT if verb == "port-forward" else FORBIDDEN.format(plural, verb, group)
+        self.errors[f"{verb} {resource}"] = message
 
 
 def main(words: list[str]) -> None:

@@ -64,12 +64,14 @@ def with_pods(kubectl: Kubectl, cr: Object) -> Cache:
     return Cache(cr, pods(listed), listed)
 
 
-def selected(pods: Sequence[Pod], names: Sequence[str]) -> list[Pod]:
-    """The pods with these names, or all pods without names. Raises PluginError for another name."""
-    known = {pod.name: pod for pod in pods}
+def selected(cache: Cache, names: Sequence[str] = ()) -> list[Pod]:
+    """The pods with these names, or all pods without names. Raises PluginError for another name, or without pods."""
+    if not cache.pods:
+        raise PluginError(f"Memcached {cache.name} has no pods.", ExitCode.POD)
+    known = {pod.name: pod for pod in cache.pods}
     if other := [name for name in names if name not in known]:
-        raise PluginError(f"There is no pod {other[0]}: the pods are {', '.join(known) or 'none'}.", ExitCode.MISSING)
-    return [known[name] for name in names] or list(pods)
+        raise PluginError(f"There is no pod {other[0]}: the pods are {', '.join(known)}.", ExitCode.MISSING)
+    return [known[name] for name in names] or cache.pods
 
 
 class Secrets:

@@ -22,8 +22,8 @@ CHILDREN: Final = (
     "poddisruptionbudgets",
     "networkpolicies",
     "configmaps",
-    "podmonitors",
-    "prometheusrules",
+    "podmonitors.monitoring.coreos.com",
+    "prometheusrules.monitoring.coreos.com",
 )
 STATS: Final = ("stats", "stats settings", "stats items", "stats slabs")
 LOG_LINES: Final = 5000
@@ -33,10 +33,10 @@ LOG_BYTES: Final = 5 * 2**20
 
 @dataclass
 class Report:
-    """Files by name. `missing`: one sentence for each part that could not be read."""
+    """Files by name. `missing`: the files that could not be read, by the reason."""
 
     files: dict[str, str] = field(default_factory=dict[str, str])
-    missing: list[str] = field(default_factory=list[str])
+    missing: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def add(self, name: str, read: Callable[[], str]) -> None:
         """Add a file, or the reason if it is missing. An empty file is left out."""
@@ -44,7 +44,15 @@ class Report:
             if content := read():
                 self.files[name] = content
         except PluginError as error:
-            self.missing.append(f"{name}: {error}")
+            self.leave_out(name, error)
+
+    def leave_out(self, name: str, error: PluginError) -> None:
+        """Record the reason for a missing file."""
+        self.missing.setdefault(str(error), []).append(name)
+
+    def sentences(self) -> list[str]:
+        """One sentence for each reason."""
+        return [f"{', '.join(names)}: {reason}" for reason, names in self.missing.items()]
 
 
 def collect(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> Report:
@@ -53,7 +61,7 @@ def collect(kubectl: Kubectl, cache: Cache, done: Callable[[], None]) -> Report:
     report.files["memcached.json"] = _json(cleaned(cache.cr))
     report.files["pods.json"] = _json([cleaned(obj) for obj in cache.objects])
     for kind in CHILDREN:
-        report.add(f"{kind}.json", lambda kind=kind: _children(kubectl, cache, kind))
+        report.add(f"{kind.partition('.')[0]}.json", lambda kind=kind: _children(kubectl, cache, kind))
     report.add("events.json", lambda: _events(kubectl, cache))
     report.add("nodes.json", lambda: _nodes(kubectl, {pod.node for pod in cache.pods if pod.node}))
     report.add("versions.txt", lambda: kubectl.run("read the versions", "version"))
@@ -88,9 +96,9 @@ def _crd(kubectl: Kubectl) -> str:
 
 def _pod(kubectl: Kubectl, secrets: Secrets, pod: Pod, report: Report) -> None:
     for container in pod.containers:
-        for previous in (False, True) if container != MEMCACHED or pod.restarts else (False,):
-            name = f"logs/{pod.name}-{container}{'-previous' if previous else ''}.log"
-            report.add(name, lambda container=container, previous=previous: _log(kubectl, pod, container, previous))
+        for previous in [False] * container.logged + [True] * container.logged_before:
+            name = f"logs/{pod.name}-{container.name}{'-previous' if previous else ''}.log"
+            report.add(name, lambda name=container.name, previous=previous: _log(kubectl, pod, name, previous))
     try:
         with session(kubectl, pod, secrets, agent=True) as opened:
             report.add(f"stats/{pod.name}.txt", lambda: _stats(opened))
@@ -98,14 +106,14 @@ def _pod(kubectl: Kubectl, secrets: Secrets, pod: Pod, report: Report) -> None:
                 report.add(f"agent/{pod.name}-metrics.txt", lambda: opened.agent("/metrics"))
                 report.add(f"agent/{pod.name}-healthz.txt", lambda: opened.agent("/healthz"))
     except PluginError as error:
-        report.missing.append(f"stats/{pod.name}.txt: {error}")
+        report.leave_out(f"stats/{pod.name}.txt", error)
 
 
 def _log(kubectl: Kubectl, pod: Pod, container: str, previous: bool) -> str:
     limits = [f"--tail={LOG_LINES}", f"--limit-bytes={LOG_BYTES}", "--timestamps=false"]
     words = ["logs", pod.name, f"--container={container}", *limits, *(["--previous"] if previous else [])]
     try:
-        log = kubectl.run(f"read the log of {pod.name}", *words, namespace=pod.namespace)
+        log = kubectl.run("read logs", *words, namespace=pod.namespace)
     except PluginError as error:
         if previous and "previous terminated container" in str(error):
             return ""

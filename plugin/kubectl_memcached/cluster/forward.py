@@ -75,8 +75,12 @@ def _copy(output: IO[str], lines: "queue.SimpleQueue[str]") -> None:
 
 
 def _error(stderr: str, pod: str) -> PluginError:
-    error = failure(stderr or f"it did not listen within {START_TIMEOUT:g} s", f"forward a port to pod {pod}")
-    return error if error.code == ExitCode.FORBIDDEN else PluginError(str(error), ExitCode.POD)
+    """The error for one pod, or that of a missing permission, which is the same for each pod."""
+    reason = stderr or f"it did not listen within {START_TIMEOUT:g} s"
+    error = failure(reason, "forward ports to pods")
+    if error.code == ExitCode.FORBIDDEN:
+        return error
+    return PluginError(str(failure(reason, f"forward a port to pod {pod}")), ExitCode.POD)
 
 
 def _stop(process: "subprocess.Popen[str]") -> None:

@@ -18,13 +18,20 @@ _MARGIN: Final = 10
 """Seconds that kubectl may need in addition to the request, for example for an interactive login."""
 
 WARNING: Final = "Warning:"
+_KLOG: Final = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [^\s\]]+:\d+\] ")
+"""The start of a line of klog, kubectl's library for logs: severity, month and day, time, thread, file and line."""
 _PREFIX: Final = re.compile(r"^(?:error: |Error from server \(\w+\): )")
 _FORBIDDEN: Final = re.compile(r"\(Forbidden\)|is forbidden:|cannot \w+ resource")
-_NO_KIND: Final = re.compile(r"the server doesn't have a resource type|no matches for kind")
+_RIGHT: Final = re.compile(r'cannot (\w+) resource "([^"]+)" in API group "([^"]*)"(?: in the namespace "([^"]+)")?')
+"""The part of a message of Forbidden that every authorizer shares, as the API server writes it."""
+_NO_KIND: Final = re.compile(r"the server doesn't have a resource type \"([^\"]+)|no matches for kind \"([^\"]+)")
+_UNAUTHORIZED: Final = re.compile(r"\(Unauthorized\)|You must be logged in")
+_SERVED: Final = re.compile(r"^Error from server|error dialing backend|unable to upgrade connection", re.MULTILINE)
+"""The API server has responded, perhaps because it cannot reach the kubelet of a node."""
 _MISSING: Final = re.compile(r"\(NotFound\)|not found")
 _UNREACHABLE: Final = re.compile(
     r"Unable to connect|connection to the server|dial tcp|no configuration has been provided|current-context|"
-    r"context .* does not exist|\(Unauthorized\)|You must be logged in|i/o timeout|TLS handshake|x509:|"
+    r"context .* does not exist|i/o timeout|TLS handshake|x509:|"
     r"[Ee]rror in configuration|context was not found|"
     r"couldn't get current server API group list|Client\.Timeout|getting credentials|no such host|connection refused"
 )
@@ -32,22 +39,48 @@ _UNREACHABLE: Final = re.compile(
 
 def failure(stderr: str, what: str) -> PluginError:
     """The error of a kubectl that failed, from its messages. `what`: the action, as in `read the pods`."""
-    lines = [line for line in stderr.strip().splitlines() if line and not line.startswith((WARNING, "E1", "I1"))]
-    reason = _PREFIX.sub("", lines[-1]) if lines else "it gave no reason"
-    if _FORBIDDEN.search(stderr):
-        return PluginError(f"You may not {what}: {reason}. docs/plugin.md lists the rights.", ExitCode.FORBIDDEN)
-    if _UNREACHABLE.search(stderr):
+    lines = _messages(stderr)
+    message, reason = "\n".join(lines), _PREFIX.sub("", lines[-1])
+    if _FORBIDDEN.search(message):
+        return PluginError(
+            f"You may not {what}: {_right(message) or reason}. docs/plugin.md lists the permissions.",
+            ExitCode.FORBIDDEN,
+        )
+    if _UNAUTHORIZED.search(message) or (_UNREACHABLE.search(message) and not _SERVED.search(message)):
         return PluginError(
             f"kubectl cannot reach the cluster: {reason}. Check --context and KUBECONFIG.", ExitCode.CLUSTER
         )
-    if _NO_KIND.search(stderr):
-        return PluginError(
-            "This cluster has no Memcacheds: the operator is not installed, or --context is another cluster.",
-            ExitCode.MISSING,
-        )
-    if _MISSING.search(stderr):
-        return PluginError(f"kubectl cannot {what}: {reason}", ExitCode.MISSING)
-    return PluginError(f"kubectl cannot {what}: {reason}", ExitCode.CLUSTER)
+    if missing := _NO_KIND.search(message):
+        return _no_kind(missing[1] or missing[2], what)
+    code = ExitCode.MISSING if _MISSING.search(message) else ExitCode.CLUSTER
+    return PluginError(f"kubectl cannot {what}: {reason}", code)
+
+
+def _messages(stderr: str) -> list[str]:
+    """The lines of standard error without warnings, and without lines of klog if there are others."""
+    lines = [line for line in stderr.strip().splitlines() if line and not line.startswith(WARNING)]
+    others = [line for line in lines if not _KLOG.match(line)]
+    return others or [_KLOG.sub("", line) for line in lines] or ["it gave no reason"]
+
+
+def _right(message: str) -> str:
+    """The missing permission, as a part of a sentence. Empty if the message does not name it."""
+    if not (found := _RIGHT.search(message)):
+        return ""
+    verb, path, group, namespace = found.groups("")
+    resource, slash, subresource = path.partition("/")
+    full = f"{resource}.{group}" if group else resource
+    where = f"in namespace {namespace}" if namespace else "in the whole cluster"
+    return f"you lack the permission `{verb}` of `{full}{slash}{subresource}` {where}"
+
+
+def _no_kind(name: str, what: str) -> PluginError:
+    """The error if the API server does not have a kind, which is named in the plural or not."""
+    if name.lower().startswith("memcached"):
+        sentence = "This cluster has no Memcacheds: the operator is not installed, or --context is another cluster."
+    else:
+        sentence = f"kubectl cannot {what}: this cluster has no resource type {name}"
+    return PluginError(sentence, ExitCode.MISSING)
 
 
 @dataclass(frozen=True)
@@ -61,11 +94,13 @@ class Kubectl:
 
     def options(self, namespace: str = "") -> list[str]:
         """The options of every command. `namespace`: replaces the user's."""
-        named = {
-            "--kubeconfig": self.kubeconfig,
-            "--context": self.context,
-            "--namespace": namespace or self.namespace,
-        }
+        named = namespace or self.namespace
+        return [*self.cluster_options, *([f"--namespace={named}"] if named else [])]
+
+    @property
+    def cluster_options(self) -> list[str]:
+        """The options that select the cluster and the user."""
+        named = {"--kubeconfig": self.kubeconfig, "--context": self.context}
         return [f"{name}={value}" for name, value in named.items() if value]
 
     def run(self, what: str, *words: str, namespace: str = "", limited: bool = True) -> str:

@@ -22,6 +22,9 @@ AGENT_TIMEOUT: Final = 10.0
 MAX_RESPONSE: Final = 2**20
 """Bytes of a response of the agent. Metrics of 63 slab classes have 300 KB."""
 
+FOR_ALL: Final = (ExitCode.BLOCKED, ExitCode.FORBIDDEN)
+"""Errors that every pod of a cache would have."""
+
 T = TypeVar("T")
 
 
@@ -80,6 +83,20 @@ def session(kubectl: Kubectl, pod: Pod, secrets: Secrets, *, agent: bool = False
     ports = [port for port in wanted if port is not None]
     with forwarded(kubectl, pod.namespace, pod.name, ports) as local:
         yield Session(pod, local, secrets)
+
+
+def recovered(work: Callable[[Pod], T], failed: Callable[[Pod, str], T]) -> Callable[[Pod], T]:
+    """`work`, which returns the result of `failed` for a pod with an error. Errors of FOR_ALL are raised."""
+
+    def one(pod: Pod) -> T:
+        try:
+            return work(pod)
+        except PluginError as error:
+            if error.code in FOR_ALL:
+                raise
+            return failed(pod, str(error))
+
+    return one
 
 
 def for_each(

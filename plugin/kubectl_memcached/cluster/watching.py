@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from kubectl_memcached.cluster.caches import Cache, Secrets, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
-from kubectl_memcached.cluster.sessions import Session, for_each, session
+from kubectl_memcached.cluster.sessions import Session, for_each, recovered, session
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.rates import increase
@@ -20,8 +20,6 @@ MAX_LINES: Final = 5_000_000
 """Lines of a pod after which it is no longer watched: half a gigabyte through the API server."""
 _DROPPED: Final = ("log_worker_dropped", "log_watcher_skipped")
 """Counters of lines that memcached did not log because its own buffer, or that of a watcher, was full."""
-_FOR_ALL: Final = (ExitCode.BLOCKED, ExitCode.FORBIDDEN)
-"""Errors that every pod of a cache would have."""
 
 T = TypeVar("T")
 
@@ -54,16 +52,8 @@ class Watch:
         Raises PluginError for an error that each pod has.
         """
         stopped, secrets = threading.Event(), Secrets(self.kubectl)
-
-        def one(pod: Pod) -> T:
-            try:
-                return work(pod, Log(self, pod, secrets, stopped))
-            except PluginError as error:
-                if error.code in _FOR_ALL:
-                    raise
-                return failed(pod, str(error))
-
         try:
+            one = recovered(lambda pod: work(pod, Log(self, pod, secrets, stopped)), failed)
             return for_each(pods, one, done, at_once=MAX_PODS)
         finally:
             stopped.set()
@@ -103,9 +93,7 @@ class Log:
 
 def watchable(cache: Cache, names: Sequence[str]) -> list[Pod]:
     """The pods with these names, or all. Raises PluginError if there are none or too many."""
-    pods = selected(cache.pods, names)
-    if not pods:
-        raise PluginError(f"Memcached {cache.name} has no pods.", ExitCode.POD)
+    pods = selected(cache, names)
     if len(pods) > MAX_PODS:
         raise PluginError(
             f"Memcached {cache.name} has {len(pods)} pods. At most {MAX_PODS} can be watched: choose some with --pod.",

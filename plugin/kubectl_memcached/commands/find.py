@@ -8,11 +8,11 @@ from typing import Any
 import click
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import Secrets, load
+from kubectl_memcached.cluster.caches import Secrets, load, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
-from kubectl_memcached.cluster.sessions import for_each, session
+from kubectl_memcached.cluster.sessions import for_each, recovered, session
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
-from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model import units
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.replies import Item, check_key, parse_item
@@ -41,21 +41,19 @@ def find(kubectl: Kubectl, name: str, key: str, output: str) -> None:
     Exits with 0 if a pod has it, with 1 if no pod has it, with 6 if pods did not reply and the others do not have it.
     """
     check_key(key)
-    cache = load(kubectl, name)
-    secrets = Secrets(kubectl)
-    with progress("Asking pods", len(cache.pods)) as shown:
-        lookups = for_each(cache.pods, partial(_ask, kubectl, secrets, key), shown.step)
+    pods = selected(load(kubectl, name))
+    ask = recovered(partial(_ask, kubectl, Secrets(kubectl), key), lambda pod, text: Lookup(pod.name, None, text))
+    with progress("Asking pods", len(pods)) as shown:
+        lookups = for_each(pods, ask, shown.step)
     (_as_json if output == "json" else _as_table)(key, lookups)
     raise SystemExit(_code(lookups))
 
 
 def _ask(kubectl: Kubectl, secrets: Secrets, key: str, pod: Pod) -> Lookup:
-    """Ask a pod with `me`, which neither counts as a get nor as an access."""
+    """Ask a pod with `me`, which neither counts as a get nor as an access. Raises PluginError."""
     try:
         with session(kubectl, pod, secrets) as opened, opened.memcached() as memcached:
             return Lookup(pod.name, parse_item(memcached.line(f"me {key}")))
-    except PluginError as error:
-        return Lookup(pod.name, None, str(error))
     except ValueError as error:
         return Lookup(pod.name, None, f"memcached replied {str(error)!r} to `me`: it is older than 1.6")
 
@@ -88,16 +86,16 @@ def _as_table(key: str, lookups: Sequence[Lookup]) -> None:
     holders = [lookup for lookup in lookups if lookup.item]
     if shown:
         names, lines = output.without_empty(COLUMNS, [_cells(lookup) for lookup in shown], kept=1)
-        table = output.table(*names, right=COLUMNS[1:6], folded=["POD", "PROBLEM"])
-        for line in lines:
-            table.add_row(*line)
-        console.print(table)
-    if not holders:
-        console.print(f"No pod that replied has the key {key}.")
+        output.show(console, *output.tables(names, lines, console.width, right=COLUMNS[1:6], folded=["PROBLEM"]))
+    if not holders and all(lookup.problem for lookup in lookups):
+        output.show(console, "No pod replied.")
+    elif not holders:
+        output.show(console, f"No pod that replied has the key {key}.")
     if len(holders) > 1:
-        console.print(
+        output.show(
+            console,
             f"{len(holders)} pods have the key: clients use different lists of servers, or used a different list "
-            "before (docs/clients.md)."
+            "before (docs/clients.md).",
         )
 
 

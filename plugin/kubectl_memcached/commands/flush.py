@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from kubectl_memcached.cluster.caches import Cache, Secrets, load
+from kubectl_memcached.cluster.caches import Cache, Secrets, load, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import session
 from kubectl_memcached.commands.options import cluster_command, name_argument, yes_option
@@ -28,19 +28,17 @@ def flush(kubectl: Kubectl, name: str, rate: float, yes: bool) -> None:
     It stops at the first pod that fails: with 7 if an option of memcached blocks it, otherwise with 6.
     """
     cache = load(kubectl, name)
-    if not cache.pods:
-        raise PluginError(f"Memcached {name} has no pods.", ExitCode.POD)
+    pods, secrets = selected(cache), Secrets(kubectl)
     if not yes:
         _ask(cache, rate)
-    secrets = Secrets(kubectl)
-    for number, pod in enumerate(cache.pods):
+    for number, pod in enumerate(pods):
         if number:
             time.sleep(60 / rate)
         try:
             _flush(kubectl, secrets, pod)
         except PluginError as error:
-            raise PluginError(f"{number} of {len(cache.pods)} pods are flushed. {error}", error.code) from None
-        click.echo(f"{pod.name}: flushed, {number + 1} of {len(cache.pods)}")
+            raise PluginError(f"{number} of {len(pods)} pods are flushed. {error}", error.code) from None
+        click.echo(f"{pod.name}: flushed, {number + 1} of {len(pods)}")
 
 
 def _ask(cache: Cache, rate: float) -> None:

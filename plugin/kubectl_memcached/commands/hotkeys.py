@@ -98,22 +98,19 @@ def _as_tables(traffic: Sequence[PodTraffic], seconds: float) -> None:
     total = sum(pod.rate for pod in traffic)
     keys = hot.hottest(traffic, TOP)
     if keys:
-        table = output.table(*KEYS, right=KEYS[:4], folded=["POD", "KEY"], gap=1)
+        table = output.table(*KEYS, right=KEYS[:4], folded=["KEY"], gap=1)
         for key in keys:
             table.add_row(*_key_cells(key))
-        console.print(table)
-        console.print()
+        output.show(console, table, "")
     elif not any(pod.problem for pod in traffic):
         what = "No key stands out" if total else "No requests"
-        console.print(f"{what} in {seconds:g} s.\n")
+        output.show(console, f"{what} in {seconds:g} s.\n")
     if (lost := hot.lost_share(traffic)) > MANY:
         share = units.percent(lost)
-        console.print(f"memcached dropped {share} of its lines. The rates are higher, the shares are estimates.\n")
+        text = f"memcached dropped {share} of its lines. The rates are higher, the shares are estimates.\n"
+        output.show(console, text)
     names, lines = output.without_empty(PODS, [_pod_cells(pod, total) for pod in traffic], kept=5)
-    table = output.table(*names, right=PODS[1:5], folded=["POD", "PROBLEM"])
-    for line in lines:
-        table.add_row(*line)
-    console.print(table)
+    output.show(console, *output.tables(names, lines, console.width, right=PODS[1:5], folded=["PROBLEM"]))
 
 
 def _key_cells(key: HotKey) -> list[str]:

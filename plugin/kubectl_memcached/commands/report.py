@@ -46,13 +46,13 @@ def report(kubectl: Kubectl, name: str, file: Path | None) -> None:
         namespace=cache.namespace,
         time=f"{now:%Y-%m-%d %H:%M:%S} UTC",
         version=version(),
-        missing="Not collected:\n" + "".join(f"- {sentence}\n" for sentence in collected.missing)
+        missing="Not collected:\n" + "".join(f"- {sentence}\n" for sentence in collected.sentences())
         if collected.missing
         else "",
     )
     _write(target, collected, target.stem)
     click.echo(f"Wrote {target}: {len(collected.files)} files. It contains no Secrets and no keys.")
-    for sentence in collected.missing:
+    for sentence in collected.sentences():
         click.echo(f"Not collected: {sentence}", err=True)
 
 

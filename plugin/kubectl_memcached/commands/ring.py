@@ -88,7 +88,7 @@ def _single(cache: Cache, form: str) -> None:
     if form == "json":
         output.print_json({"servers": 1, "newKeys": 0, "agree": True, "matches": [], "pods": [], "result": [sentence]})
     else:
-        output.console().print(sentence)
+        output.show(output.console(), sentence)
 
 
 def _sample(pod: Pod, log: Log) -> Stored:
@@ -154,21 +154,15 @@ def _sentences(result: Result) -> list[str]:
 
 def _as_text(result: Result, show_keys: bool) -> None:
     console = output.console()
-    for sentence in _sentences(result):
-        console.print(sentence)
+    output.show(console, *_sentences(result))
     rows = [_cells(result, pod) for pod in result.stored]
     names, lines = output.without_empty(COLUMNS, rows, kept=4)
-    table = output.table(*names, right=COLUMNS[1:4], folded=["POD", "PROBLEM"])
-    for line in lines:
-        table.add_row(*line)
-    console.print()
-    console.print(table)
+    output.show(console, "", *output.tables(names, lines, console.width, right=COLUMNS[1:4], folded=["PROBLEM"]))
     if show_keys and (shown := _misplaced(result)):
         keys = output.table("HAS IT", "LOOKED FOR IN", "KEY", folded=["KEY"])
         for row in shown:
             keys.add_row(*row)
-        console.print()
-        console.print(keys)
+        output.show(console, "", keys)
 
 
 def _misplaced(result: Result) -> list[tuple[str, str, str]]:

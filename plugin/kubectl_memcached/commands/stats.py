@@ -6,14 +6,14 @@ from functools import partial
 from typing import Any, Final
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from kubectl_memcached import output
 from kubectl_memcached.cluster.caches import Secrets, load, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
-from kubectl_memcached.cluster.sessions import for_each, session
+from kubectl_memcached.cluster.sessions import for_each, recovered, session
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option, pods_option
-from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.replies import Stats, by_class, parse_stats
 from kubectl_memcached.progress import progress
@@ -56,23 +56,19 @@ class Reply:
 @cluster_command
 def stats(kubectl: Kubectl, name: str, kind: str | None, pods: tuple[str, ...], output: str) -> None:
     """Show the counters of memcached, by pod."""
-    cache = load(kubectl, name)
-    chosen = selected(cache.pods, pods)
-    secrets = Secrets(kubectl)
+    chosen = selected(load(kubectl, name), pods)
     command = "stats" if kind is None else f"stats {kind}"
+    read = recovered(partial(_read, kubectl, Secrets(kubectl), command), lambda pod, text: Reply(pod.name, {}, text))
     with progress("Reading pods", len(chosen)) as shown:
-        replies = for_each(chosen, partial(_read, kubectl, secrets, command), shown.step)
+        replies = for_each(chosen, read, shown.step)
     (_as_json if output == "json" else _as_tables)(kind, replies)
     if any(reply.problem for reply in replies):
         raise SystemExit(ExitCode.POD)
 
 
 def _read(kubectl: Kubectl, secrets: Secrets, command: str, pod: Pod) -> Reply:
-    try:
-        with session(kubectl, pod, secrets) as opened, opened.memcached() as memcached:
-            return Reply(pod.name, parse_stats(memcached.lines(command)))
-    except PluginError as error:
-        return Reply(pod.name, {}, str(error))
+    with session(kubectl, pod, secrets) as opened, opened.memcached() as memcached:
+        return Reply(pod.name, parse_stats(memcached.lines(command)))
 
 
 def _as_json(kind: str | None, replies: Sequence[Reply]) -> None:
@@ -89,24 +85,23 @@ def _as_tables(kind: str | None, replies: Sequence[Reply]) -> None:
     console = output.console()
     for reply in replies:
         if reply.problem:
-            console.print(f"{reply.pod}: {reply.problem}")
+            output.show(console, f"{reply.pod}: {reply.problem}")
     read = [reply for reply in replies if not reply.problem]
     if kind in ("slabs", "items"):
         for number, reply in enumerate(read):
-            console.print("\n" * (number > 0) + reply.pod, style=output.TITLE)
-            console.print(_by_class(reply.stats, SLABS if kind == "slabs" else ITEMS))
+            output.show(console, output.styled("\n" * (number > 0) + reply.pod, output.TITLE))
+            output.show(console, *_by_class(reply.stats, SLABS if kind == "slabs" else ITEMS, console.width))
         return
     for number, group in enumerate(_groups(console, read)):
         if number:
-            console.print()
+            output.show(console)
         _side_by_side(console, group)
 
 
-def _by_class(values: Stats, columns: dict[str, str]) -> Any:
-    table = output.table("CLASS", *columns.values(), right=["CLASS", *columns.values()])
-    for slab, counters in by_class(values).items():
-        table.add_row(str(slab), *(counters.get(name, "-") for name in columns))
-    return table
+def _by_class(values: Stats, columns: dict[str, str], width: int) -> list[RenderableType]:
+    names = ["CLASS", *columns.values()]
+    rows = [[str(slab), *(counters.get(name, "-") for name in columns)] for slab, counters in by_class(values).items()]
+    return output.tables(names, rows, width, right=names)
 
 
 def _groups(console: Console, replies: Sequence[Reply]) -> Iterator[list[Reply]]:
@@ -129,4 +124,4 @@ def _side_by_side(console: Console, group: Sequence[Reply]) -> None:
     names = list(dict.fromkeys(name for reply in group for name in reply.stats))
     for name in names:
         table.add_row(name, *(reply.stats.get(name, "-") for reply in group))
-    console.print(table)
+    output.show(console, table)

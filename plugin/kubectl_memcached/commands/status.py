@@ -2,11 +2,9 @@
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
 
 import click
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.text import Text
 
 from kubectl_memcached import output
@@ -18,8 +16,10 @@ from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
 from kubectl_memcached.model import conditions, rows, sizing, units
 from kubectl_memcached.model.objects import Object, integer, text
+from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.progress import progress
 
+CONDITIONS = ("CONDITION", "STATUS", "REASON", "SINCE")
 COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 NUMBERS = ("UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 
@@ -45,23 +45,27 @@ def status(kubectl: Kubectl, name: str, output: str) -> None:
 class _Report:
     """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty."""
 
-    def __init__(self, cr: Object, pod_readings: Sequence[rows.Reading], problem: str) -> None:
+    def __init__(self, cr: Object, shell: Shell, pod_readings: Sequence[rows.Reading], problem: str) -> None:
         self.cr = cr
         self.now = time.time()
         self.rows = [rows.row(reading, self.now) for reading in pod_readings]
         self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
-        self.problem = problem
         self.predictions = sizing.document(pod_readings)
-        self.advice = advices.advice(cr, self.rows, pod_readings) if not problem else [problem]
+        self.notices = conditions.notices(cr)
+        about_pods = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell)
+        self.advice = [*advices.of_object(cr, shell), *about_pods]
+        useless = not problem and advices.needs_attention(cr, self.rows)
+        self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
 
 
 def _report(kubectl: Kubectl, cr: Object) -> _Report:
+    shell = Shell(text(cr, "metadata", "namespace"), tuple(kubectl.cluster_options))
     try:
         cache: Cache = with_pods(kubectl, cr)
     except PluginError as error:
-        return _Report(cr, [], str(error))
+        return _Report(cr, shell, [], str(error))
     with progress("Reading pods", len(cache.pods)) as shown:
-        return _Report(cr, readings(kubectl, cache, shown.step), "")
+        return _Report(cr, shell, readings(kubectl, cache, shown.step), "")
 
 
 def _as_json(report: _Report) -> None:
@@ -74,7 +78,9 @@ def _as_json(report: _Report) -> None:
             "image": text(cr, "spec", "image"),
             "size": integer(cr, "spec", "size"),
             "readyReplicas": integer(cr, "status", "readyReplicas"),
-            "conditions": [conditions.document(condition) for condition in conditions.conditions(cr)],
+            "conditions": [
+                conditions.document(each, report.remedies.get(each.type, "")) for each in conditions.conditions(cr)
+            ],
             "pods": [rows.document(row) for row in report.rows],
             "predictions": report.predictions,
             "advice": report.advice,
@@ -85,16 +91,14 @@ def _as_json(report: _Report) -> None:
 def _as_tables(report: _Report) -> None:
     console = output.console()
     _summary(console, report.cr)
-    _conditions(console, report.cr, report.now)
+    _conditions(console, report)
     if report.rows:
-        console.print()
-        console.print(pods_table(report.rows))
-        if report.agentless:
-            console.print(Text(AGENTLESS, style=output.DIM))
+        output.show(console, "", *pods_tables(report.rows, console.width))
+        if report.agentless and any(row.version for row in report.rows):
+            output.show(console, output.styled(AGENTLESS, output.DIM))
     if report.advice:
-        console.print(Text("\nAdvice", style=output.TITLE))
-        for sentence in report.advice:
-            console.print(output.bullet(sentence, console.width))
+        output.show(console, output.styled("\nAdvice", output.TITLE))
+        output.show(console, *(output.bullet(sentence, console.width) for sentence in report.advice))
 
 
 def _summary(console: Console, cr: Object) -> None:
@@ -112,30 +116,31 @@ def _summary(console: Console, cr: Object) -> None:
         f"{memory} per pod" if (memory := text(cr, "status", "cache", "memory")) else "",
         *(label for label in ("tls", "auth", "monitoring") if cr.get("spec", {}).get(label) is not None),
     ]
-    console.print(head)
-    console.print(Text(", ".join(part for part in parts if part)))
+    output.show(console, head, ", ".join(part for part in parts if part))
     if image := text(cr, "spec", "image"):
-        console.print(Text(f"image {image}", style=output.DIM))
-    console.print()
+        output.show(console, output.styled(f"image {image}", output.DIM))
+    output.show(console)
 
 
-def _conditions(console: Console, cr: Object, now: float) -> None:
-    listed = conditions.conditions(cr)
+def _conditions(console: Console, report: _Report) -> None:
+    listed = conditions.conditions(report.cr)
     if not listed:
         return
-    shown = output.table("CONDITION", "STATUS", "REASON", "SINCE", right=["SINCE"])
-    for condition in listed:
-        state = output.state(condition.status, _style(condition))
-        shown.add_row(condition.type, state, condition.reason, _age(condition.since, now))
-    console.print(shown)
+    rows = [
+        [each.type, output.styled(each.status, _style(each)), each.reason, _age(each.since, report.now)]
+        for each in listed
+    ]
+    output.show(console, *output.tables(CONDITIONS, rows, console.width, right=["SINCE"]))
     messages: set[str] = set()
     for condition in listed:
         if condition.healthy or condition.message in messages:
             continue
         messages.add(condition.message)
-        console.print(Text.assemble(f"\n{condition.type}: ", (condition.message, "")))
-        if condition.remedy:
-            console.print(Text(f"Remedy: {condition.remedy}", style=output.TITLE))
+        output.show(console, f"\n{condition.type}: {condition.message}")
+        if remedy := report.remedies.get(condition.type):
+            output.show(console, output.styled(f"Remedy: {remedy}", output.TITLE))
+    if report.notices:
+        output.show(console, f"\nNotice: {report.notices}")
 
 
 def _style(condition: conditions.Condition) -> str:
@@ -144,13 +149,10 @@ def _style(condition: conditions.Condition) -> str:
     return output.BAD if condition.type in ("Degraded", "Stalled") else output.WARN
 
 
-def pods_table(pod_rows: Sequence[rows.Row]) -> Any:
+def pods_tables(pod_rows: Sequence[rows.Row], width: int) -> list[RenderableType]:
     """The table of the pods, without the columns that are empty for all of them."""
     names, lines = output.without_empty(COLUMNS, [_cells(row) for row in pod_rows], kept=2)
-    shown = output.table(*names, right=NUMBERS, folded=["POD", "NODE"], gap=1)
-    for line in lines:
-        shown.add_row(*line)
-    return shown
+    return output.tables(names, lines, width, right=NUMBERS, gap=1)
 
 
 def _cells(row: rows.Row) -> list[str | Text]:
@@ -159,7 +161,7 @@ def _cells(row: rows.Row) -> list[str | Text]:
     memory = "" if row.memory_limit is None else f"{units.percent(row.memory_share)}/{units.size(row.memory_limit)}"
     days = row.certificate_days
     return [
-        Text(row.pod, style="" if row.ready else output.BAD),
+        output.styled(row.pod, "" if row.ready else output.BAD),
         row.node or units.UNKNOWN,
         row.version or units.UNKNOWN,
         units.duration(row.uptime),
@@ -173,8 +175,5 @@ def _cells(row: rows.Row) -> list[str | Text]:
 
 
 def _age(since: str, now: float) -> str:
-    try:
-        start = datetime.fromisoformat(since)
-    except ValueError:
-        return units.UNKNOWN
-    return units.duration(now - start.timestamp())
+    start = units.seconds(since)
+    return units.UNKNOWN if start is None else units.duration(now - start)

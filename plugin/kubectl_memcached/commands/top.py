@@ -4,16 +4,16 @@ import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final
+from typing import Final
 
 import click
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import Cache, Secrets, load
+from kubectl_memcached.cluster.caches import Secrets, load, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
-from kubectl_memcached.cluster.sessions import session
+from kubectl_memcached.cluster.sessions import FOR_ALL, session
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.memcached.connection import Connection, MemcachedError
@@ -41,10 +41,12 @@ class Watched:
         self._before: tuple[float, Stats] | None = None
 
     def sample(self) -> rates.Rates:
-        """Read the counters, and return the rates since the last sample."""
+        """Read the counters, and return the rates since the last sample. Raises PluginError if no pod can be read."""
         try:
             now, stats = self._read()
         except PluginError as error:
+            if error.code in FOR_ALL:
+                raise
             self.close()
             return rates.Rates(self.pod.name, problem=str(error))
         before, self._before = self._before or (now, stats), (now, stats)
@@ -76,13 +78,11 @@ def top(kubectl: Kubectl, name: str, interval: float, once: bool, output: str) -
 
     Without a terminal, and with -o json, it prints one interval.
     """
-    cache = load(kubectl, name)
-    if len(cache.pods) > MAX_PODS:
-        raise PluginError(f"Memcached {name} has {len(cache.pods)} pods. top shows at most {MAX_PODS}.", ExitCode.USAGE)
-    if not cache.pods:
-        raise PluginError(f"Memcached {name} has no pods.", ExitCode.POD)
-    with _watched(kubectl, cache) as pods:
-        _run(pods, interval, once, output)
+    pods = selected(load(kubectl, name))
+    if len(pods) > MAX_PODS:
+        raise PluginError(f"Memcached {name} has {len(pods)} pods. top shows at most {MAX_PODS}.", ExitCode.USAGE)
+    with _watched(kubectl, pods) as watched:
+        _run(watched, interval, once, output)
 
 
 def _run(pods: Sequence[Watched], interval: float, once: bool, form: str) -> None:
@@ -94,7 +94,7 @@ def _run(pods: Sequence[Watched], interval: float, once: bool, form: str) -> Non
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
             time.sleep(interval)
-            live.update(_table(_sample(pods)), refresh=True)
+            live.update(Group(*_content(_sample(pods), console.width)), refresh=True)
 
 
 def _once(console: Console, pods: Sequence[Watched], interval: float, form: str) -> None:
@@ -108,22 +108,19 @@ def _once(console: Console, pods: Sequence[Watched], interval: float, form: str)
             {"intervalSeconds": interval, "pods": documents, "total": rates.document(rates.total(all_rates))}
         )
     else:
-        console.print(_table(all_rates))
-    for pod_rates in all_rates if form != "json" else []:
-        if pod_rates.problem:
-            console.print(f"{pod_rates.pod}: {pod_rates.problem}")
-    if all(pod_rates.problem for pod_rates in all_rates):
+        output.show(console, *_content(all_rates, console.width))
+    if any(pod_rates.problem for pod_rates in all_rates):
         raise SystemExit(ExitCode.POD)
 
 
 @contextmanager
-def _watched(kubectl: Kubectl, cache: Cache) -> Generator[list[Watched]]:
+def _watched(kubectl: Kubectl, pods: Sequence[Pod]) -> Generator[list[Watched]]:
     secrets = Secrets(kubectl)
-    pods = [Watched(kubectl, pod, secrets) for pod in cache.pods]
+    watched = [Watched(kubectl, pod, secrets) for pod in pods]
     try:
-        yield pods
+        yield watched
     finally:
-        for pod in pods:
+        for pod in watched:
             pod.close()
 
 
@@ -132,13 +129,13 @@ def _sample(pods: Sequence[Watched]) -> list[rates.Rates]:
         return list(executor.map(Watched.sample, pods))
 
 
-def _table(all_rates: Sequence[rates.Rates]) -> Any:
-    table = output.table(*COLUMNS, right=COLUMNS[1:], folded=["POD"], gap=1)
-    for pod_rates in all_rates:
-        table.add_row(*_cells(pod_rates), style=output.BAD if pod_rates.problem else None)
-    if len(all_rates) > 1:
-        table.add_row(*_cells(rates.total(all_rates)), style=output.TITLE)
-    return table
+def _content(all_rates: Sequence[rates.Rates], width: int) -> list[RenderableType]:
+    """The table, and a sentence about each pod that cannot be read."""
+    shown = [*all_rates, rates.total(all_rates)] if len(all_rates) > 1 else all_rates
+    styles = [output.BAD if each.problem else output.TITLE if each.pod == rates.TOTAL else None for each in shown]
+    rows = [_cells(each) for each in shown]
+    problems = [output.plain(f"{each.pod}: {each.problem}") for each in all_rates if each.problem]
+    return [*output.tables(COLUMNS, rows, width, right=COLUMNS[1:], gap=1, styles=styles), *problems]
 
 
 def _cells(values: rates.Rates) -> list[str]:

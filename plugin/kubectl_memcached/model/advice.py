@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kubectl_memcached.model import sizing, units
+from kubectl_memcached.model import scheduling, sizing, units
 from kubectl_memcached.model.conditions import rollout, unobserved
-from kubectl_memcached.model.objects import Object, integer
+from kubectl_memcached.model.objects import Object, integer, text
+from kubectl_memcached.model.pods import AGENT, MEMCACHED, Container, Pod
 from kubectl_memcached.model.replies import number
 from kubectl_memcached.model.rows import Reading, Row, ratio
+from kubectl_memcached.model.shell import Shell
 
 CONNECTIONS: Final = 0.8
 """The smallest used share of the connections for advice. The alert in docs/monitoring.md has the same threshold."""
@@ -23,47 +25,109 @@ UNEVEN_UPTIME: Final = 600
 EXPIRES: Final = 14
 """Days before the expiration. cert-manager renews certificates of 90 days 30 days before it."""
 NOISY: Final = 2
+MAX_NAMES: Final = 3
+"""Pods that a sentence names."""
 
-Rule = Callable[[Row, Reading], Iterator[str]]
-
-
-def advice(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> list[str]:
-    """The sentences, the most important first."""
-    return [*_of_object(cr), *_of_pods(rows, readings), *_of_all(cr, rows, readings)]
+Rule = Callable[[Row, Reading, Shell], Iterator[str]]
 
 
-def _of_object(cr: Object) -> Iterator[str]:
+def of_pods(cr: Object, rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> list[str]:
+    """The sentences about the pods, the most important first."""
+    return [*_of_each(rows, readings, shell), *_of_all(cr, rows, readings, shell)]
+
+
+def needs_attention(cr: Object, rows: Sequence[Row]) -> bool:
+    """Whether waiting may not help: pods are missing, or the containers of a pod do not start."""
+    return len(rows) < _size(cr) or any(row.stuck for row in rows)
+
+
+def _size(cr: Object) -> int:
+    size = integer(cr, "spec", "size")
+    return 1 if size is None else size
+
+
+def of_object(cr: Object, shell: Shell) -> Iterator[str]:
+    """The sentences about the Memcached itself."""
     if sentence := unobserved(cr):
         yield sentence
     if rollout(cr).get("paused") is True:
-        yield "The rollout is paused: `kubectl memcached resume` continues it."
+        yield f"The rollout is paused: {shell.plugin('resume', text(cr, 'metadata', 'name'))} continues it."
 
 
-def _of_pods(rows: Sequence[Row], readings: Sequence[Reading]) -> Iterator[str]:
+def _of_each(rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> Iterator[str]:
+    """Sentences about pods: each once, with the names of its pods."""
     for rule in RULES:
+        names: dict[str, list[str]] = {}
         for row, reading in zip(rows, readings, strict=True):
-            for sentence in rule(row, reading):
-                yield f"{row.pod}: {sentence}"
+            for sentence in rule(row, reading, shell):
+                names.setdefault(sentence, []).append(row.pod)
+        for sentence, pods in names.items():
+            yield f"{_named(pods, len(rows))}: {sentence}"
 
 
-def _silent(row: Row, _: Reading) -> Iterator[str]:
-    if row.problem:
-        yield row.problem
+def _named(pods: Sequence[str], number_of_pods: int) -> str:
+    if len(pods) <= MAX_NAMES:
+        return ", ".join(pods)
+    if len(pods) == number_of_pods:
+        return f"all {number_of_pods} pods"
+    return f"{', '.join(pods[:MAX_NAMES])} and {len(pods) - MAX_NAMES} more pods"
 
 
-def _agent(row: Row, reading: Reading) -> Iterator[str]:
-    if row.agent_problem and reading.pod.endpoint.metrics_port is not None:
-        yield f"{row.agent_problem}: see `kubectl logs {row.pod} -c agent`"
+def _silent(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
+    cause = next((each for each in reading.pod.containers if each.problem and each.problem in row.problem), None)
+    if cause and cause.starting and row.stuck:
+        yield f"{row.problem}: see {shell.kubectl('describe', 'pod', row.pod)}"
+    elif row.problem:
+        see = _see_log(reading.pod, cause, shell) if cause else ""
+        yield f"{row.problem}{see}{scheduling.remedy(row.problem)}"
+
+
+def _containers(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
+    """The other containers. Those that wait for their pod, and those of the sentence above, are left out."""
+    for container in reading.pod.containers:
+        if container.problem and container.problem not in row.problem and not container.starting:
+            yield f"container {container.name} {container.problem}{_see_log(reading.pod, container, shell)}"
+
+
+def _see_log(pod: Pod, container: Container, shell: Shell) -> str:
+    """The end of a sentence about a container that does not run. Empty if it has no log."""
+    if not container.logged:
+        return ""
+    previous = ["--previous"] if container.logged_before else []
+    return f": see {shell.kubectl('logs', pod.name, '-c', container.name, *previous)}"
+
+
+def _agent(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
+    # Without a connection to memcached, kubectl or the pod can be the cause.
+    runs = any(each.name == AGENT and not each.problem for each in reading.pod.containers)
+    if row.agent_problem and not row.problem and runs and reading.pod.endpoint.metrics_port is not None:
+        yield f"{row.agent_problem}: see {shell.kubectl('logs', row.pod, '-c', AGENT)}"
     for problem in reading.health.splitlines():
         yield f"the agent reports: {problem}"
 
 
-def _killed(row: Row, reading: Reading) -> Iterator[str]:
-    if reading.pod.last_exit == "OOMKilled":
-        yield f"memcached was out of memory and restarted {row.restarts} times: raise resources.limits.memory"
+def _unready(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
+    """The reason of the kubelet, if nothing else explains it."""
+    explained = row.problem or reading.health or any(each.problem for each in reading.pod.containers)
+    if reading.pod.unready and not explained and row.warm in (None, 1.0):
+        yield f"the pod is not ready: {reading.pod.unready}"
 
 
-def _connections(row: Row, reading: Reading) -> Iterator[str]:
+def _killed(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
+    for container in reading.pod.containers:
+        if container.last_exit == "OOMKilled":
+            times = f"{container.name} was out of memory and restarted {container.restarts} times"
+            yield times + MEMORY.get(container.name, "")
+
+
+MEMORY: Final = {
+    MEMCACHED: ": raise spec.resources.limits.memory",
+    AGENT: ": raise spec.agent.resources.limits.memory",
+}
+"""The remedy for a container that was out of memory."""
+
+
+def _connections(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
     rejected = number(reading.stats, "listen_disabled_num") or number(reading.stats, "rejected_connections")
     if (row.connections_share or 0) >= CONNECTIONS:
         yield (
@@ -77,12 +141,12 @@ def _connections(row: Row, reading: Reading) -> Iterator[str]:
         )
 
 
-def _insight(row: Row, reading: Reading) -> Iterator[str]:
+def _insight(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
     if reading.metrics.insight == "unavailable":
-        yield f"the agent cannot predict hit ratios: see `kubectl logs {row.pod} -c agent`"
+        yield f"the agent cannot predict hit ratios: see {shell.kubectl('logs', row.pod, '-c', AGENT)}"
 
 
-def _evictions(row: Row, reading: Reading) -> Iterator[str]:
+def _evictions(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
     if reading.metrics.predictions:
         return  # they show whether more memory would help
     evicted = ratio(row.evictions, number(reading.stats, "total_items"))
@@ -91,14 +155,14 @@ def _evictions(row: Row, reading: Reading) -> Iterator[str]:
         yield f"{units.percent(evicted)} of all stored items were evicted before they expired: raise spec.cache.memory"
 
 
-def _misses(row: Row, reading: Reading) -> Iterator[str]:
+def _misses(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
     gets = number(reading.stats, "cmd_get") or 0
     if row.hit_ratio is not None and gets >= MANY_GETS and row.hit_ratio < LOW_RATIO and row.warm in (None, 1.0):
         share = units.percent(row.hit_ratio)
         yield f"only {share} of the gets find an item: check the keys and times to live that clients use"
 
 
-def _certificate(row: Row, _: Reading) -> Iterator[str]:
+def _certificate(row: Row, _: Reading, __: Shell) -> Iterator[str]:
     days = row.certificate_days
     if days is not None and days < 0:
         yield "the certificate has expired: renew the Secret in spec.tls.secretName"
@@ -106,14 +170,16 @@ def _certificate(row: Row, _: Reading) -> Iterator[str]:
         yield f"the certificate expires in {days} days: renew the Secret in spec.tls.secretName"
 
 
-def _noisy(_: Row, reading: Reading) -> Iterator[str]:
+def _noisy(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
     if (number(reading.settings, "verbosity") or 0) >= NOISY:
         yield "the log contains the keys of all commands: lower spec.cache.verbosity"
 
 
 RULES: Final[tuple[Rule, ...]] = (
     _silent,
+    _containers,
     _agent,
+    _unready,
     _killed,
     _certificate,
     _connections,
@@ -124,20 +190,24 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 
 
-def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading]) -> Iterator[str]:
-    if not rows:
-        yield "There are no pods."
+def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> Iterator[str]:
+    yield from _missing(cr, len(rows), shell)
     versions = sorted({row.version for row in rows if row.version})
     if len(versions) > 1:
         yield f"The pods run different versions of memcached, {' and '.join(versions)}: a rollout is not complete."
     nodes = {row.node for row in rows if row.node}
-    if len(rows) > 1 and len(nodes) == 1:
+    if len(rows) > 1 and len(nodes) == 1 and not any(row.problem for row in rows):
         yield f"All pods run on node {next(iter(nodes))}. If it fails, all items are lost (docs/placing.md)."
-    size = integer(cr, "spec", "size")
-    if size is not None and len(rows) < size and rows:
-        yield f"{len(rows)} of {size} pods exist."
     yield from _uneven(readings)
     yield from sizing.sentences(readings)
+
+
+def _missing(cr: Object, number_of_pods: int, shell: Shell) -> Iterator[str]:
+    if number_of_pods >= (size := _size(cr)):
+        return
+    events = shell.kubectl("get", "events", "--field-selector=reason=FailedCreate")
+    number_there = f"{number_of_pods} of {size} pods exist" if number_of_pods else "There are no pods"
+    yield f"{number_there}. If this does not change within a minute, {events} shows the reason."
 
 
 def _uneven(readings: Sequence[Reading]) -> Iterator[str]:

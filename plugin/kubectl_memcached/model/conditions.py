@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_memcached.model.objects import Object, integer, mapping, objects, text
+from kubectl_memcached.model.shell import Shell
 
 REMEDIES: Final = {
     ("Available", "MinimumReplicasUnavailable"): "See the message and the Degraded condition.",
@@ -37,6 +38,9 @@ REMEDIES: Final = {
     ("Degraded", "ProgressDeadlineExceeded"): "Correct the cause that the message names, or run the command in it.",
 }
 """The action for each reason: that of docs/api.md, for a Memcached. A reason of a newer operator has none."""
+
+ALL_HEALTHY: Final = "All components are healthy"
+"""The start of the message of Degraded without a problem."""
 
 HEALTHY: Final = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True", "Stalled": "False"}
 """The status of each condition of a healthy object."""
@@ -93,16 +97,43 @@ def unobserved(cr: Object) -> str:
     return ""
 
 
-def document(condition: Condition) -> dict[str, Any]:
-    """A condition as JSON."""
+def document(condition: Condition, remedy: str) -> dict[str, Any]:
+    """A condition as JSON, with the action for it."""
     return {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
         "lastTransitionTime": condition.since,
-        "remedy": condition.remedy,
+        "remedy": remedy,
     }
+
+
+def notices(cr: Object) -> str:
+    """The sentences in the message of Degraded that are no problems: the operator adds them to the one about health."""
+    degraded = next((each for each in conditions(cr) if each.type == "Degraded"), None)
+    if degraded is None or not degraded.healthy:
+        return ""
+    return degraded.message.removeprefix(ALL_HEALTHY).lstrip(". ")
+
+
+def remedies(cr: Object, shell: Shell, *, waiting_is_useless: bool) -> dict[str, str]:
+    """The actions by type of condition. `waiting_is_useless`: the pods need attention, and Advice has the reason."""
+    listed = conditions(cr)
+    degraded = any(each.type == "Degraded" and not each.healthy for each in listed)
+    name = text(cr, "metadata", "name")
+    return {
+        each.type: shell.completed(_remedy(each, degraded, waiting_is_useless), name) for each in listed if each.remedy
+    }
+
+
+def _remedy(condition: Condition, degraded: bool, waiting_is_useless: bool) -> str:
+    advice = "See Advice." if waiting_is_useless else ""
+    if condition.reason == "RollingOut":
+        return "See the Degraded condition." if degraded else advice or condition.remedy
+    if condition.reason == "MinimumReplicasUnavailable" and not degraded:
+        return advice or "See the message."
+    return advice or condition.remedy if condition.reason == "ProgressDeadlineExceeded" else condition.remedy
 
 
 def rollout(cr: Object) -> Object:

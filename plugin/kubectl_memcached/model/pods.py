@@ -1,11 +1,12 @@
 """The pods of a cache: where memcached and the agent listen, and whether they run."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from kubectl_memcached.model import units
 from kubectl_memcached.model.objects import Object, first, integer, mapping, objects, strings, text
 
 MEMCACHED, AGENT = "memcached", "agent"
@@ -14,6 +15,14 @@ DEFAULT_PORT: Final = 11211
 METRICS: Final = "metrics"
 """The name of the agent's port with metrics."""
 AUTH_VOLUME: Final = "auth"
+PENDING: Final = "Pending"
+"""The phase of a pod until each of its containers has started."""
+STARTING: Final = ("ContainerCreating", "PodInitializing")
+"""Reasons for which a container of a new pod waits at first."""
+STUCK: Final = 60
+"""Seconds after which a new pod whose containers have not started needs attention. Pulls can take as long."""
+MAX_MESSAGE: Final = 400
+"""Characters of a message of the cluster. A terminated container can have 4 KiB of its log in it."""
 _LOOPBACK: Final = re.compile(r"notls:(?:127\.0\.0\.1|\*):(\d+)")
 """Addresses without TLS, in memcached's option `-l`. The operator adds one at 127.0.0.1 for its agent."""
 
@@ -33,10 +42,28 @@ class Endpoint:
 
 
 @dataclass(frozen=True)
+class Container:
+    """A container of a pod. `problem`: the reason if it does not run as it should, otherwise empty.
+
+    `starting`: whether its problem is that its pod is new. `logged`: whether it has started, so that it has a log;
+    `logged_before`: whether there is a log of its previous run. `last_exit`: a reason such as OOMKilled.
+    """
+
+    name: str
+    problem: str = ""
+    starting: bool = False
+    logged: bool = True
+    logged_before: bool = False
+    restarts: int = 0
+    last_exit: str = ""
+
+
+@dataclass(frozen=True)
 class Pod:
     """A pod. `problem`: the reason if its memcached does not run, otherwise empty.
 
-    `restarts` and `last_exit` (a reason such as OOMKilled) are those of memcached. `image`: as in its spec.
+    `unready`: the reason if the pod is not ready, as the kubelet writes it. `since`: when its node accepted it, or
+    empty. `image`: as in its spec. `containers`: all, init containers first.
     """
 
     name: str
@@ -45,10 +72,15 @@ class Pod:
     endpoint: Endpoint
     ready: bool
     problem: str = ""
-    restarts: int = 0
-    last_exit: str = ""
+    unready: str = ""
+    since: str = ""
     image: str = ""
-    containers: tuple[str, ...] = ()
+    containers: tuple[Container, ...] = ()
+
+    @property
+    def memcached(self) -> Container:
+        """The container of memcached."""
+        return next((each for each in self.containers if each.name == MEMCACHED), Container(MEMCACHED, logged=False))
 
 
 def pods(listed: Iterable[Object]) -> list[Pod]:
@@ -57,27 +89,35 @@ def pods(listed: Iterable[Object]) -> list[Pod]:
     return sorted(listed_pods, key=_slot_order)
 
 
+def is_stuck(pod: Pod, now: float) -> bool:
+    """Whether the containers of a pod may not start by themselves. `now`: seconds since 1970."""
+    if any(each.problem and not each.starting for each in pod.containers):
+        return True
+    if not any(each.starting for each in pod.containers):
+        return bool(pod.problem)
+    accepted = units.seconds(pod.since)
+    return accepted is not None and now - accepted > STUCK
+
+
 def _slot_order(entry: Pod) -> list[tuple[bool, str]]:
     return [(part.isdecimal(), part.zfill(12)) for part in entry.name.split("-")]
 
 
 def pod(obj: Object) -> Pod:
     """One pod."""
-    status = first(objects(obj, "status", "containerStatuses"), "name", MEMCACHED)
-    conditions = {
-        text(condition, "type"): text(condition, "status") for condition in objects(obj, "status", "conditions")
-    }
+    ready = first(objects(obj, "status", "conditions"), "type", "Ready")
+    containers = tuple(_containers(obj))
     return Pod(
         text(obj, "metadata", "name"),
         text(obj, "metadata", "namespace"),
         text(obj, "spec", "nodeName"),
         endpoint(obj),
-        conditions.get("Ready") == "True",
-        _problem(obj, status),
-        integer(status, "restartCount") or 0,
-        text(status, "lastState", "terminated", "reason"),
+        ready.get("status") == "True",
+        _problem(obj, containers),
+        "" if ready.get("status") == "True" else bounded(text(ready, "message")),
+        text(obj, "status", "startTime"),
         text(_container(obj, MEMCACHED), "image"),
-        tuple(text(container, "name") for container in objects(obj, "spec", "containers")),
+        containers,
     )
 
 
@@ -115,20 +155,63 @@ def _container(obj: Object, name: str) -> Object:
     return first(objects(obj, "spec", "containers"), "name", name)
 
 
-def _problem(obj: Object, status: Object) -> str:
-    if "running" in mapping(status, "state"):
+def bounded(message: str) -> str:
+    """A message of the cluster as a part of a sentence: one line of at most MAX_MESSAGE characters."""
+    line = " ".join(message.split())
+    return line if len(line) <= MAX_MESSAGE else f"{line[: MAX_MESSAGE - 1]}…"
+
+
+def _containers(obj: Object) -> Iterator[Container]:
+    for field, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+        for container in objects(obj, "spec", field):
+            name = text(container, "name")
+            finite = field == "initContainers" and text(container, "restartPolicy") != "Always"
+            yield _observed(name, first(objects(obj, "status", statuses), "name", name), finite)
+
+
+def _observed(name: str, status: Object, finite: bool) -> Container:
+    """A container with its status, which is empty until the kubelet has written one. `finite`: it must end."""
+    waiting = mapping(status, "state", "waiting")
+    terminated = mapping(status, "state", "terminated")
+    before = mapping(status, "lastState", "terminated")
+    return Container(
+        name,
+        "" if finite and terminated.get("exitCode") == 0 else _reason(waiting, terminated, before),
+        not before and text(waiting, "reason") in STARTING,
+        bool("running" in mapping(status, "state") or terminated or before),
+        bool(before),
+        integer(status, "restartCount") or 0,
+        text(before, "reason"),
+    )
+
+
+def _reason(waiting: Object, terminated: Object, before: Object) -> str:
+    """The reason why a container does not run. Empty if it does, or if nothing is known."""
+    verb = "does not run" if terminated or before else "has not started"
+    if not (details := waiting or terminated):
         return ""
-    for state in ("waiting", "terminated"):
-        details = mapping(status, "state", state)
-        if details:
-            return f"memcached does not run: {_sentence(details)}"
+    last = f"; it last exited with {_exit(before)}" if waiting and before else ""
+    return f"{verb}: {_exit(details)}{last}"
+
+
+def _exit(state: Object) -> str:
+    code = integer(state, "exitCode")
+    parts = [text(state, "reason"), bounded(text(state, "message")), "" if code is None else f"exit code {code}"]
+    return ", ".join(part for part in parts if part) or "no reason is reported"
+
+
+def _problem(obj: Object, containers: Sequence[Container]) -> str:
+    """The reason why memcached does not run, or cannot be reached: its own, or that of its pod."""
+    memcached = next((each for each in containers if each.name == MEMCACHED), Container(MEMCACHED, logged=False))
+    if memcached.problem and not memcached.starting:
+        return f"{MEMCACHED} {memcached.problem}"
     unscheduled = first(objects(obj, "status", "conditions"), "type", "PodScheduled")
     if unscheduled.get("status") == "False":
-        return f"the pod has no node: {text(unscheduled, 'message')}"
-    return f"the pod is {text(obj, 'status', 'phase') or 'Pending'}"
-
-
-def _sentence(state: Object) -> str:
-    code = integer(state, "exitCode")
-    parts = [text(state, "reason"), text(state, "message"), "" if code is None else f"exit code {code}"]
-    return ", ".join(part for part in parts if part) or "no reason is reported"
+        return f"the pod has no node: {bounded(text(unscheduled, 'message')) or text(unscheduled, 'reason')}"
+    phase = text(obj, "status", "phase") or PENDING
+    other = next((each for each in containers if each.problem and not each.starting), None)
+    if phase == PENDING and other:  # kubectl forwards no ports to it, even if memcached runs
+        return f"the pod is {phase}: container {other.name} {other.problem}"
+    if memcached.problem:
+        return f"{MEMCACHED} {memcached.problem}"
+    return "" if memcached.logged else f"the pod is {phase}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubectl_memcached.model.metrics import AgentMetrics
-from kubectl_memcached.model.pods import Pod
+from kubectl_memcached.model.pods import Pod, is_stuck
 from kubectl_memcached.model.replies import Stats, number
 
 RESERVED: Final = 9
@@ -30,7 +30,10 @@ class Reading:
 
 @dataclass(frozen=True)
 class Row:
-    """A pod. Times are in seconds, amounts in bytes, shares from 0 to 1. None: not known."""
+    """A pod. Times are in seconds, amounts in bytes, shares from 0 to 1. None: not known.
+
+    `stuck`: whether its containers may not start by themselves.
+    """
 
     pod: str
     node: str
@@ -47,6 +50,7 @@ class Row:
     warm: float | None
     certificate_days: int | None
     restarts: int
+    stuck: bool
     problem: str
     agent_problem: str
 
@@ -80,7 +84,8 @@ def row(reading: Reading, now: float) -> Row:
         usable_connections(limit, number(stats, "reserved_fds")),
         reading.metrics.warm,
         reading.metrics.certificate_days(now),
-        pod.restarts,
+        pod.memcached.restarts,
+        is_stuck(pod, now),
         reading.problem,
         reading.agent_problem,
     )

@@ -1,5 +1,6 @@
 """Amounts as short texts for tables. An unknown amount is a dash."""
 
+from datetime import datetime
 from typing import Final
 
 UNKNOWN: Final = "-"
@@ -40,6 +41,14 @@ def duration(seconds: float | None) -> str:
         if amount:
             parts.append(f"{amount}{unit}")
     return "".join(parts) or "0s"
+
+
+def seconds(time: str) -> float | None:
+    """A time of the API server in seconds since 1970. None if there is none."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except ValueError:
+        return None
 
 
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:

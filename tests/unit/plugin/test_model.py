@@ -1,18 +1,15 @@
 """The pure functions of the plugin, and the parts of the operator that they must match."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kubectl_memcached.model import units
-from kubectl_memcached.model.advice import advice
 from kubectl_memcached.model.conditions import REMEDIES, is_ready, unobserved
-from kubectl_memcached.model.metrics import DAY, AgentMetrics, agent_metrics
-from kubectl_memcached.model.pods import Endpoint, Pod, endpoint, pods
+from kubectl_memcached.model.metrics import agent_metrics
+from kubectl_memcached.model.pods import Endpoint, endpoint, pods
 from kubectl_memcached.model.rates import rates
 from kubectl_memcached.model.replies import parse_stats, users
-from kubectl_memcached.model.rows import Reading, row
 from memcached_api.conditions import MEANINGS, READY
 from unit.agent.test_users import VALID as VALID_USERS
 from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats
@@ -54,14 +51,6 @@ def test_slots_are_in_the_order_of_their_numbers() -> None:
         (
             {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]},
             "the pod has no node: 0/3 nodes are available",
-        ),
-        (
-            {
-                "containerStatuses": [
-                    {"name": "memcached", "state": {"terminated": {"reason": "Error", "exitCode": 64}}}
-                ]
-            },
-            "memcached does not run: Error, exit code 64",
         ),
     ],
 )
@@ -154,36 +143,3 @@ def test_users_of_a_file() -> None:
 @pytest.mark.parametrize(("content", "expected"), VALID_USERS.values(), ids=VALID_USERS)
 def test_users_are_those_that_the_agent_reads(content: bytes, expected: list[tuple[bytes, bytes]]) -> None:
     assert users(content) == expected
-
-
-def reading(number: int, changed: dict[str, Any], **of_pod: Any) -> Reading:
-    """The counters of a pod."""
-    this_pod = Pod(f"sessions-{number}", "shop", f"node-{number}", Endpoint(11211), ready=True, **of_pod)
-    return Reading(this_pod, parse_stats(stats(**changed)))
-
-
-@pytest.mark.parametrize(
-    ("first", "sentence"),
-    [
-        (reading(0, {"listen_disabled_num": 3}), "the connection limit was reached 3 times"),
-        (reading(0, {}, last_exit="OOMKilled", restarts=2), "out of memory and restarted 2 times"),
-        (reading(0, {"version": "1.6.18"}), "different versions of memcached, 1.6.18 and 1.6.38"),
-        (reading(0, {"cmd_get": 90000}), "a client uses an old list of servers"),
-        (replace(reading(0, {}), settings={"verbosity": "2"}), "the log contains the keys of all commands"),
-        (replace(reading(0, {}), metrics=AgentMetrics(expires=13.5 * DAY)), "the certificate expires in 13 days"),
-    ],
-)
-def test_advice(first: Reading, sentence: str) -> None:
-    readings = [first, reading(1, {})]
-    sentences = advice(memcached(), [row(pod_reading, 0) for pod_reading in readings], readings)
-    assert [sentence in advised for advised in sentences] == [True]
-
-
-def test_advice_about_the_object() -> None:
-    assert advice(memcached(), [], []) == ["There are no pods."]
-    cr = memcached({"size": 3, "rollout": {"paused": True}})
-    readings = [reading(0, {}), reading(0, {})]
-    text = " ".join(advice(cr, [row(pod_reading, 0) for pod_reading in readings], readings))
-    assert "The rollout is paused" in text
-    assert "All pods run on node node-0" in text
-    assert "2 of 3 pods exist." in text

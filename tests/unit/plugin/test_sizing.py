@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from kubectl_memcached.model.advice import advice
+from kubectl_memcached.model.advice import of_pods
 from kubectl_memcached.model.metrics import AgentMetrics, Prediction, agent_metrics
 from kubectl_memcached.model.pods import Endpoint, Pod
 from kubectl_memcached.model.replies import parse_stats
 from kubectl_memcached.model.rows import Reading, row
+from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.sizing import document, sentences
 from memcached_agent.insight.curve import Point
 from memcached_agent.insight.families import families
@@ -17,6 +18,7 @@ from memcached_agent.metrics.exposition import render
 from unit.plugin.samples import memcached, stats
 
 MEMORY = 256 << 20
+SHELL = Shell("shop")
 LIMIT = {"limit_maxbytes": MEMORY}
 ZIPF = {"1": 0.71, "1.25": 0.74, "1.5": 0.77, "2": 0.83, "4": 0.94}
 
@@ -75,7 +77,9 @@ def test_predictions_for_another_memory_are_left_out() -> None:
 def test_predictions_replace_the_advice_about_evictions() -> None:
     def found(*pods: Reading) -> list[str]:
         return [
-            each for each in advice(memcached({"size": 1}), [row(pod, 0) for pod in pods], pods) if "memory" in each
+            each
+            for each in of_pods(memcached({"size": 1}), [row(pod, 0) for pod in pods], pods, SHELL)
+            if "memory" in each
         ]
 
     assert ["evicted before they expired" in each for each in found(reading(0, {}, evictions=200))] == [True]
@@ -84,8 +88,8 @@ def test_predictions_replace_the_advice_about_evictions() -> None:
 
 def test_agent_that_cannot_watch_is_reported() -> None:
     pods = [reading(0, ZIPF, insight="unavailable")]
-    sentence = "sessions-0: the agent cannot predict hit ratios: see `kubectl logs sessions-0 -c agent`"
-    assert sentence in advice(memcached({"size": 1}), [row(pod, 0) for pod in pods], pods)
+    sentence = "sessions-0: the agent cannot predict hit ratios: see `kubectl logs sessions-0 -c agent -n shop`"
+    assert sentence in of_pods(memcached({"size": 1}), [row(pod, 0) for pod in pods], pods, SHELL)
 
 
 def test_metrics_are_those_that_the_agent_writes() -> None:

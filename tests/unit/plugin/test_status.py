@@ -70,11 +70,16 @@ def test_secret_is_in_no_output(content: str, problem: str, world: World, run: R
 def test_problem_has_its_message_once_and_its_remedy(world: World, run: Run) -> None:
     states = {"Available": "True", "Progressing": "True", "Degraded": "True", "Ready": "False"}
     world.use(memcached(states=states, Degraded="ImageUnavailable", Ready="ImageUnavailable", Progressing="Paused"))
-    result = run("status", "sessions")
+    result = run("status", "sessions", "--context=prod")
     assert result.code == 1
     assert result.output.count("message of ImageUnavailable") == 1
     assert "Remedy: Correct the field that the message names, such as `spec.image`" in result.output
-    assert "Remedy: Run `kubectl memcached resume NAME`." in result.output
+    assert "Remedy: Run `kubectl memcached resume sessions -n shop --context=prod`." in result.output
+
+
+def test_notice_is_shown_although_nothing_is_degraded(world: World, run: Run) -> None:
+    world.cr["status"]["conditions"][2]["message"] = "All components are healthy. Budget x selects the pods"
+    assert "\nNotice: Budget x selects the pods\n" in run("status", "sessions").output
 
 
 def test_pod_that_does_not_run_has_a_reason_instead_of_values(world: World, run: Run) -> None:
@@ -82,7 +87,7 @@ def test_pod_that_does_not_run_has_a_reason_instead_of_values(world: World, run:
     world.pods[1]["status"]["containerStatuses"][0]["state"] = waiting
     result = run("status", "sessions")
     assert re.search(r"^sessions-1 node-2 +- +- +-", result.output, re.MULTILINE)
-    assert "• sessions-1: memcached does not run: ImagePullBackOff, not found" in result.output
+    assert "• sessions-1: memcached has not started: ImagePullBackOff, not found" in result.output
 
 
 def test_columns_of_the_agent(world: World, run: Run) -> None:
@@ -92,38 +97,9 @@ def test_columns_of_the_agent(world: World, run: Run) -> None:
     header, *rows = (line for line in result.output.splitlines() if line.startswith(("POD", "sessions-")))
     assert header.split()[-2:] == ["WARM", "CERT"]
     assert [row.split()[-2] for row in rows] == ["54%", "54%"]
-    assert "• sessions-0: the agent reports: certificate: ca.crt does not verify it" in result.output
+    text = " ".join(result.output.split())
+    assert "• sessions-0, sessions-1: the agent reports: certificate: ca.crt does not verify it" in text
     assert "the certificate has expired" in result.output
-
-
-ERRORS = {
-    "get memcacheds.cache.example.com": {
-        'error: the server doesn\'t have a resource type "memcacheds"': (4, "This cluster has no Memcacheds"),
-        "The connection to the server localhost:8080 was refused - did you specify the right host or port?": (
-            3,
-            "kubectl cannot reach the cluster",
-        ),
-        'error: context "x" does not exist': (3, "kubectl cannot reach the cluster"),
-        "error: You must be logged in to the server (Unauthorized)": (3, "kubectl cannot reach the cluster"),
-        'Error from server (NotFound): memcacheds.cache.example.com "sessions" not found': (
-            4,
-            "kubectl cannot read Memcached sessions: memcacheds.cache",
-        ),
-        'Error from server (Forbidden): memcacheds is forbidden: User "jo" cannot get resource': (
-            5,
-            "You may not read",
-        ),
-    }
-}
-
-
-@pytest.mark.parametrize(("key", "stderr"), [(key, stderr) for key, messages in ERRORS.items() for stderr in messages])
-def test_errors_of_kubectl(key: str, stderr: str, world: World, run: Run) -> None:
-    world.kubectl.errors[key] = stderr
-    result = run("status", "sessions")
-    code, sentence = ERRORS[key][stderr]
-    assert (result.code, result.output) == (code, "")
-    assert result.error.startswith(sentence)
 
 
 def test_output_of_kubectl_that_is_not_json(world: World, run: Run) -> None:
@@ -136,7 +112,12 @@ def test_output_of_kubectl_that_is_not_json(world: World, run: Run) -> None:
     ("verb", "resource", "spec", "sentence"),
     [
         ("get", "pods", {}, "You may not list pods"),
-        ("port-forward", "pod", {}, "You may not forward a port to pod sessions-0"),
+        (
+            "port-forward",
+            "pod",
+            {},
+            "sessions-0, sessions-1: You may not forward ports to pods: you lack",
+        ),
         ("get", "secret", {"auth": AUTH}, "You may not read Secret sessions-users"),
     ],
 )

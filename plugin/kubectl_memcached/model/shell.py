@@ -1,0 +1,38 @@
+"""Commands in sentences, complete enough to be pasted into the shell in which the plugin ran."""
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import Final
+
+_COMMAND: Final = re.compile(r"`kubectl ([^`]+)`")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The user's shell. `options`: those with which kubectl reaches the cluster, such as `--context=prod`."""
+
+    namespace: str
+    options: tuple[str, ...] = ()
+
+    def kubectl(self, *words: str) -> str:
+        """A command of kubectl, in backticks."""
+        return self._command(*words)
+
+    def plugin(self, command: str, name: str) -> str:
+        """A command of the plugin for a Memcached, in backticks."""
+        return self._command("memcached", command, name)
+
+    def completed(self, sentence: str, name: str) -> str:
+        """The sentence with the namespace in each command, and with the name of the Memcached for `NAME`."""
+        return _COMMAND.sub(lambda found: self._complete(found[1], name), sentence)
+
+    def _complete(self, words: str, name: str) -> str:
+        if " -n " in f" {words} ":
+            return f"`kubectl {words}`"
+        return self._command(*words.replace("NAME", name).split(" "))
+
+    def _command(self, *words: str) -> str:
+        # After the words: kubectl accepts no option before the name of a plugin.
+        options = ["-n", self.namespace, *map(shlex.quote, self.options)]
+        return f"`kubectl {' '.join([*words, *options])}`"

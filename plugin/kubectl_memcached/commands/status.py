@@ -119,7 +119,6 @@ def _summary(console: Console, cr: Object) -> None:
     output.show(console, head, ", ".join(part for part in parts if part))
     if image := text(cr, "spec", "image"):
         output.show(console, output.styled(f"image {image}", output.DIM))
-    output.show(console)
 
 
 def _conditions(console: Console, report: _Report) -> None:
@@ -130,7 +129,7 @@ def _conditions(console: Console, report: _Report) -> None:
         [each.type, output.styled(each.status, _style(each)), each.reason, _age(each.since, report.now)]
         for each in listed
     ]
-    output.show(console, *output.tables(CONDITIONS, rows, console.width, right=["SINCE"]))
+    output.show(console, "", *output.tables(CONDITIONS, rows, console.width, right=["SINCE"]))
     messages: set[str] = set()
     for condition in listed:
         if condition.healthy or condition.message in messages:

@@ -205,9 +205,12 @@ def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading], shell:
 def _missing(cr: Object, number_of_pods: int, shell: Shell) -> Iterator[str]:
     if number_of_pods >= (size := _size(cr)):
         return
+    number_there = f"{number_of_pods} of {size} pods exist." if number_of_pods else "There are no pods."
+    if unobserved(cr):  # which has the reason
+        yield number_there
+        return
     events = shell.kubectl("get", "events", "--field-selector=reason=FailedCreate")
-    number_there = f"{number_of_pods} of {size} pods exist" if number_of_pods else "There are no pods"
-    yield f"{number_there}. If this does not change within a minute, {events} shows the reason."
+    yield f"{number_there} If this does not change within a minute, {events} shows the reason."
 
 
 def _uneven(readings: Sequence[Reading]) -> Iterator[str]:

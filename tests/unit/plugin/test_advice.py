@@ -67,6 +67,9 @@ def test_missing_pods_are_advised(number: int) -> None:
         f"{start} If this does not change within a minute, {events} shows the reason."
     ]
     assert advice(cr=memcached({"size": 0})) == []
+    cr = memcached()
+    del cr["status"]
+    assert advice(cr=cr) == ["There are no pods."]
 
 
 def test_advice_about_the_object() -> None:

@@ -5,7 +5,7 @@ from typing import Final
 REMEDIES: Final = {
     "were unschedulable": "uncordon a node, or add one",
     "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
-    "Insufficient memory": "lower spec.resources.requests.memory, or add a node",
+    "Insufficient memory": "lower spec.cache.memory or spec.resources.requests.memory, or add a node",
     "untolerated taint": "add spec.podTemplate.spec.tolerations, or remove the taint",
     "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
     "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",

@@ -172,7 +172,8 @@ def test_container_that_does_not_run_is_named_and_has_a_complete_command(
 UNSCHEDULED = {
     "1 node(s) were unschedulable": ". Uncordon a node, or add one",
     "2 Insufficient cpu, 1 Insufficient memory": (
-        ". Lower spec.resources.requests.cpu, or add a node; or lower spec.resources.requests.memory, or add a node"
+        ". Lower spec.resources.requests.cpu, or add a node; or lower spec.cache.memory or "
+        "spec.resources.requests.memory, or add a node"
     ),
     "1 node(s) had untolerated taint {a: b}": ". Add spec.podTemplate.spec.tolerations, or remove the taint",
     "waiting": "",

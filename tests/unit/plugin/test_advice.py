@@ -219,7 +219,12 @@ DEADLINE = {**REASONS, "Degraded": "ProgressDeadlineExceeded", "Progressing": "S
 @pytest.mark.parametrize(
     ("degraded", "reasons", "useless", "expected"),
     [
-        (False, REASONS, False, {"Available": "See the message.", "Progressing": "Wait."}),
+        (
+            False,
+            REASONS,
+            False,
+            {"Available": "See the message.", "Progressing": REMEDIES["Progressing", "RollingOut"]},
+        ),
         (False, REASONS, True, {"Available": "See Advice.", "Progressing": "See Advice."}),
         (
             True,

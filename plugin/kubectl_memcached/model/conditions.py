@@ -16,7 +16,8 @@ REMEDIES: Final = {
     ("Progressing", "Stalled"): "See the Degraded condition.",
     ("Degraded", "InvalidSpec"): "Correct the field that the message names.",
     ("Degraded", "Conflict"): (
-        "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment."
+        "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. The "
+        "message names the other client and the remedy."
     ),
     ("Degraded", "ApplyFailed"): (
         "Correct the cause. The condition's message contains the API server's error message. Pods are then created "

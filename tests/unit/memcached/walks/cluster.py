@@ -33,7 +33,8 @@ class Cluster:
     """`objects`: as stored. `seen`: as the operator sees them. `due`: when each actor acts next.
 
     `check`: called with each step before it is made. `faulty`: replies are lost, and writes fail. `quota`: pods cannot
-    be created; `rejections`: when the pods of slots were rejected last, of which there are Events. `skew`: how fast the leader's clock is.
+    be created. `rejections`: when the pods of slots were rejected last, of which there are Events. `skew`: how fast the
+    leader's clock is.
     """
 
     def __init__(self, chance: random.Random, spec: Object, resize: Resize, check: Callable[[PodStep], None]) -> None:

@@ -89,7 +89,10 @@ CASES: dict[str, Case] = {
     "a missing image: correct it": Case(
         {"missing": {"memcached:9"}},
         {"image": "memcached:9"},
-        ('the image memcached:9 of container memcached cannot be pulled: failed to pull "memcached:9": not found', "Correct the image"),
+        (
+            'the image memcached:9 of container memcached cannot be pulled: failed to pull "memcached:9": not found',
+            "Correct the image",
+        ),
         provide,
     ),
     "an image that was missing for a while": Case(
@@ -105,7 +108,10 @@ CASES: dict[str, Case] = {
         restart,
     ),
     "an agent's image that is missing, while amounts change": Case(
-        {"missing": {"agent:9"}}, NEW_AGENT | MORE, ("the image agent:9 of container agent cannot be pulled", "Correct the image"), provide
+        {"missing": {"agent:9"}},
+        NEW_AGENT | MORE,
+        ("the image agent:9 of container agent cannot be pulled", "Correct the image"),
+        provide,
     ),
 }
 

@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 WORKERS = 16
 """Maximum concurrent reconciliations: enough that the API server, not this process, limits the throughput."""
 
+WORKERS_PER_NAMESPACE = 8
+"""Maximum concurrent reconciliations of objects of one namespace: the others are for the other namespaces."""
+
 SYNC_PERIOD = 600.0
 """Seconds between resyncs, which list all resources and reconcile all objects, to correct for missed watch events."""
 
@@ -52,7 +55,7 @@ class Manager:
         self._retention = Retention(kinds)
         self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
-        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay)
+        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, WORKERS_PER_NAMESPACE)
         self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
         self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
         self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._retention, self._missing)

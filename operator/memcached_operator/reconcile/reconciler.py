@@ -96,6 +96,8 @@ class Reconciler:
                 await self._reconcile_timed(key)
             finally:
                 self._queue.done(key)
+            # A reconcile without a request does not yield. Without this, a batch of them delays everything else.
+            await asyncio.sleep(0)
 
     async def _reconcile_timed(self, key: Key) -> None:
         name = key.resource.kind.lower()

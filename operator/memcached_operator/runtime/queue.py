@@ -3,8 +3,8 @@
 import asyncio
 import heapq
 import random
-from collections import OrderedDict, deque
-from collections.abc import Callable, Hashable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -45,9 +45,19 @@ class FairQueue(Generic[K]):
         self._flows.setdefault(self._flow(key), deque()).append(key)
         self._count += 1
 
-    def popleft(self) -> K:
-        """Remove and return the oldest key of the next flow. Raises KeyError if the queue is empty."""
-        flow, keys = self._flows.popitem(last=False)
+    def has_other_than(self, flows: Collection[Hashable]) -> bool:
+        """Whether a flow besides these has a key."""
+        return any(flow not in flows for flow in self._flows)
+
+    def popleft(self, excluded: Collection[Hashable] = ()) -> K:
+        """Remove and return the oldest key of the next flow that is not excluded, which keeps its turn.
+
+        Raises KeyError if there is none.
+        """
+        flow = next((flow for flow in self._flows if flow not in excluded), None)
+        if flow not in self._flows:
+            raise KeyError(flow)
+        keys = self._flows.pop(flow)
         key = keys.popleft()
         if keys:
             self._flows[flow] = keys
@@ -71,11 +81,22 @@ def _one_flow(_: Hashable) -> Hashable:
 class Queue(Generic[K]):
     """A deduplicating queue with delays and backoff, like client-go's workqueue. `flow` maps a key to its flow.
 
-    Without `flow`, keys are served first in, first out.
+    Without `flow`, keys are served first in, first out. `max_in_flow`: the keys of one flow that are processed at the
+    same time; None for any number.
     """
 
-    def __init__(self, name: str, flow: Callable[[K], Hashable] = _one_flow, max_delay: float = MAX_DELAY) -> None:
+    def __init__(
+        self,
+        name: str,
+        flow: Callable[[K], Hashable] = _one_flow,
+        max_delay: float = MAX_DELAY,
+        max_in_flow: int | None = None,
+    ) -> None:
         self._max_delay = max_delay
+        self._flow = flow
+        self._max_in_flow = max_in_flow
+        self._in_flow: Counter[Hashable] = Counter()
+        self._full: set[Hashable] = set()  # the flows with as many keys in process as they may have
         self._ready = FairQueue(flow)
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
@@ -143,7 +164,7 @@ class Queue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for a key. The caller must call `done` afterwards."""
-        while not self._ready:
+        while not self._ready.has_other_than(self._full):
             idle = asyncio.get_running_loop().create_future()
             self._idle.append(idle)
             try:
@@ -151,17 +172,32 @@ class Queue(Generic[K]):
             finally:
                 if idle in self._idle:
                     self._idle.remove(idle)
-        key = self._ready.popleft()
+        key = self._ready.popleft(self._full)
         self._depth.set(len(self._ready))
         self._dirty.discard(key)
         self._processing.add(key)
+        self._begin(self._flow(key))
         return key
 
     def done(self, key: K) -> None:
         """Mark a key as processed."""
         self._processing.discard(key)
+        self._end(self._flow(key))
         if key in self._dirty:
             self._push(key)
+
+    def _begin(self, flow: Hashable) -> None:
+        self._in_flow[flow] += 1
+        if self._in_flow[flow] == self._max_in_flow:
+            self._full.add(flow)
+
+    def _end(self, flow: Hashable) -> None:
+        self._in_flow[flow] -= 1
+        if not self._in_flow[flow]:
+            del self._in_flow[flow]
+        if flow in self._full:
+            self._full.discard(flow)
+            self._wake_worker()
 
     async def run_timers(self) -> None:
         """Enqueue delayed keys when they are due, until cancelled."""
@@ -180,6 +216,9 @@ class Queue(Generic[K]):
     def _push(self, key: K) -> None:
         self._ready.append(key)
         self._depth.set(len(self._ready))
+        self._wake_worker()
+
+    def _wake_worker(self) -> None:
         while self._idle:
             idle = self._idle.pop()
             if not idle.done():

@@ -244,6 +244,36 @@ def test_status_of_an_object_that_keeps_changing_is_written() -> None:
     run_scenario(api, scenario, plan=changed, workers=1)
 
 
+def test_other_work_runs_between_reconciles_that_make_no_request() -> None:
+    """A batch of reconciles must not delay the responses that other objects wait for."""
+    events: list[str] = []
+
+    def recorded(snapshot: Snapshot, _: object) -> Plan:
+        """No change."""
+        events.append(snapshot.cr["metadata"]["name"])
+        return Plan(())
+
+    def unchanged(snapshot: Snapshot, _: Outcome, __: object) -> DesiredStatus:
+        return DesiredStatus(snapshot.cr["status"])
+
+    async def run() -> None:
+        cache, queue = Cache(), Queue[Key]("test")
+        for obj in WITH_STATUS:
+            cache.put(MEMCACHEDS, obj)
+            queue.add(key_of(MEMCACHEDS, obj))
+        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), recorded, unchanged, owners=owners)
+        working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers=1))
+        async with asyncio.timeout(5):
+            while len([event for event in events if event != "other work"]) < len(MANY):
+                await asyncio.sleep(0)
+                events.append("other work")
+        working.cancel()
+
+    asyncio.run(run())
+    first = events.index("cache-0")
+    assert events[first : first + 4] == ["cache-0", "other work", "cache-1", "other work"]
+
+
 def test_large_objects_are_reconciled_one_at_a_time_and_delay_no_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     api, may_continue, creating = Api(), asyncio.Event(), list[str]()
     create = Api.create

@@ -5,11 +5,13 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Coroutine
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+
+import aiohttp
 
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
 from memcached_api.kinds import Kind
@@ -19,7 +21,7 @@ from memcached_operator.handlers import handlers
 from memcached_operator.kinds import kinds, selected
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiClient, ApiError, describe
-from memcached_operator.kube.config import load_config
+from memcached_operator.kube.config import Config, load_config
 from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.images import count_outdated_agents, count_outdated_images
@@ -29,6 +31,7 @@ from memcached_operator.runtime.memory import limit_of_container, memory_warning
 from memcached_operator.runtime.queue import MAX_DELAY
 from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
+from memcached_operator.runtime.threads import EventLoopThread
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
 
@@ -83,12 +86,11 @@ async def run(options: ControllerOptions) -> None:
         client = ApiClient(config, session)
         leader_tasks: list[Coroutine[Any, Any, None]] = []
         if options.leader_elect:
-            elector = LeaderElector(client, namespace, LEASE_NAME, identity())
-            # Registered before the lease is acquired: SIGTERM may arrive before the response to a successful write.
-            stack.push_async_callback(_release, elector)
-            if not await _run_until(stop, elector.acquire()):
+            # With its own credentials: those that log in again belong to one event loop.
+            elector, thread = await stack.enter_async_context(election(load_config(), namespace))
+            if not await _run_until(stop, thread.run(elector.acquire())):
                 return
-            leader_tasks.append(elector.renew())
+            leader_tasks.append(thread.run(elector.renew()))
             client = ApiClient(config, session, elector.is_leader)
         if options.manage_certificates:
             leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
@@ -103,6 +105,29 @@ async def run(options: ControllerOptions) -> None:
         metrics.OUTDATED_AGENTS.set_function(lambda: count_outdated_agents(manager.objects(MEMCACHEDS), defaults.agent))
         async with background(stop, *leader_tasks):
             await manager.run(stop)
+
+
+@asynccontextmanager
+async def election(config: Config, namespace: str) -> AsyncGenerator[tuple[LeaderElector, EventLoopThread]]:
+    """An elector, and the thread that runs it: reconciles must not delay a renewal. Releases the lease at the end.
+
+    `is_leader` can be called from any thread. The liveness probe is served by the event loop of the reconciles, so the
+    lease of a process that is stuck ends with the process.
+    """
+    async with EventLoopThread("leader election") as thread:
+        session = await thread.run(_open(config))
+        elector = LeaderElector(ApiClient(config, session), namespace, LEASE_NAME, identity())
+        try:
+            yield elector, thread
+        finally:
+            # Even if the lease was not acquired: SIGTERM may arrive before the response to a successful write.
+            await thread.run(_release(elector))
+            await thread.run(session.close())
+
+
+async def _open(config: Config) -> aiohttp.ClientSession:
+    """A session that belongs to the event loop that runs this."""
+    return config.session()
 
 
 def identity() -> str:

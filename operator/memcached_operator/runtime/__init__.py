@@ -1,1 +1,1 @@
-"""The runtime of the process: leader election, work queue, signals and background tasks."""
+"""The runtime of the process: leader election, work queue, signals, background tasks and threads."""

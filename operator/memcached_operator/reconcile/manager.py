@@ -15,6 +15,8 @@ from memcached_operator.kube.resource import PODS, Key, Object, Resource, contro
 from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.retention import Retention
+from memcached_operator.reconcile.sizes import Sizes
+from memcached_operator.runtime.fair_queue import Limits
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
 
@@ -55,7 +57,8 @@ class Manager:
         self._retention = Retention(kinds)
         self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
-        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, WORKERS_PER_NAMESPACE)
+        limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, kinds).of)
+        self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
         self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
         self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
         self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._retention, self._missing)

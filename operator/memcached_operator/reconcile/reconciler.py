@@ -32,14 +32,6 @@ from memcached_operator.status.writer import StatusWriter
 
 log = logging.getLogger(__name__)
 
-LARGE, MAX_LARGE = 2**16, 2**20
-"""Bytes as JSON from which an object with its children is large, and of all large ones that are reconciled at the same
-time, unless it is only one. Anyone decides how large they are; decoded and planned, they take up to 30 times as much
-memory."""
-
-LARGE_DELAY = 0.2
-"""Seconds after which a large object is tried again while others are reconciled."""
-
 
 class Reconciler:
     """Reconciles the keys of the queue, for all kinds, with any number of workers.
@@ -66,7 +58,6 @@ class Reconciler:
         self._retention = retention or Retention(self._kinds.values())
         self._missing = missing
         self._deferred: set[Key] = set()
-        self._large = 0  # bytes of the large objects that are being reconciled
         self._applier = Applier(client, cache)
         self._pod_steps = PodSteps(client, cache)
         self._cooldown = Cooldown()
@@ -103,7 +94,7 @@ class Reconciler:
         name = key.resource.kind.lower()
         started = time.monotonic()
         try:
-            result = await self._reconcile_in_turn(key)
+            result = await self.reconcile(key)
         except ApiError as error:
             metrics.RECONCILE_ERRORS.labels(name).inc()
             delay = self._queue.retry(key, error.retry_after or 0)
@@ -117,21 +108,6 @@ class Reconciler:
             result = "error"
         metrics.RECONCILES.labels(name, result).inc()
         metrics.RECONCILE_TIME.labels(name).observe(time.monotonic() - started)
-
-    async def _reconcile_in_turn(self, key: Key) -> str:
-        """Reconcile one object, later if it and others are large. Raises the ApiError that requires a retry."""
-        children = (Key(resource, key.namespace, key.name) for resource in self._kinds[key.resource].owns)
-        size = sum(map(self._cache.bytes_of, (key, *children)))
-        if size < LARGE:
-            return await self.reconcile(key)
-        if self._large and self._large + size > MAX_LARGE:
-            self._queue.add_after(key, LARGE_DELAY)
-            return "requeue_after"
-        self._large += size
-        try:
-            return await self.reconcile(key)
-        finally:
-            self._large -= size
 
     async def reconcile(self, key: Key) -> str:
         """Reconcile the children and the status of one object. Raises the ApiError that requires a retry."""

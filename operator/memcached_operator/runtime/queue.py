@@ -3,12 +3,12 @@
 import asyncio
 import heapq
 import random
-from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Generic, TypeVar
 
 from memcached_operator import metrics
+from memcached_operator.runtime.fair_queue import Limits, ReadyKeys
 
 K = TypeVar("K")
 
@@ -29,51 +29,6 @@ def backoff(failures: int, random_fraction: float, max_delay: float = MAX_DELAY)
     return delay * (1 - JITTER + 2 * JITTER * random_fraction)
 
 
-class FairQueue(Generic[K]):
-    """A queue per flow, served round-robin: a flow with many keys does not delay the other flows."""
-
-    def __init__(self, flow: Callable[[K], Hashable]) -> None:
-        self._flow = flow
-        self._flows: OrderedDict[Hashable, deque[K]] = OrderedDict()
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
-
-    def append(self, key: K) -> None:
-        """Add a key to the end of its flow."""
-        self._flows.setdefault(self._flow(key), deque()).append(key)
-        self._count += 1
-
-    def has_other_than(self, flows: Collection[Hashable]) -> bool:
-        """Whether a flow besides these has a key."""
-        return any(flow not in flows for flow in self._flows)
-
-    def popleft(self, excluded: Collection[Hashable] = ()) -> K:
-        """Remove and return the oldest key of the next flow that is not excluded, which keeps its turn.
-
-        Raises KeyError if there is none.
-        """
-        flow = next((flow for flow in self._flows if flow not in excluded), None)
-        if flow not in self._flows:
-            raise KeyError(flow)
-        keys = self._flows.pop(flow)
-        key = keys.popleft()
-        if keys:
-            self._flows[flow] = keys
-        self._count -= 1
-        return key
-
-    def pop_longest(self) -> K:
-        """Remove and return the newest key of the flow with the most keys. Raises ValueError if the queue is empty."""
-        flow = max(self._flows, key=lambda flow: len(self._flows[flow]))
-        key = self._flows[flow].pop()
-        if not self._flows[flow]:
-            del self._flows[flow]
-        self._count -= 1
-        return key
-
-
 def _one_flow(_: Hashable) -> Hashable:
     return None
 
@@ -81,8 +36,7 @@ def _one_flow(_: Hashable) -> Hashable:
 class Queue(Generic[K]):
     """A deduplicating queue with delays and backoff, like client-go's workqueue. `flow` maps a key to its flow.
 
-    Without `flow`, keys are served first in, first out. `max_in_flow`: the keys of one flow that are processed at the
-    same time; None for any number.
+    Without `flow`, keys are served first in, first out. `limits`: of the keys that are processed at the same time.
     """
 
     def __init__(
@@ -90,14 +44,10 @@ class Queue(Generic[K]):
         name: str,
         flow: Callable[[K], Hashable] = _one_flow,
         max_delay: float = MAX_DELAY,
-        max_in_flow: int | None = None,
+        limits: Limits[K] | None = None,
     ) -> None:
         self._max_delay = max_delay
-        self._flow = flow
-        self._max_in_flow = max_in_flow
-        self._in_flow: Counter[Hashable] = Counter()
-        self._full: set[Hashable] = set()  # the flows with as many keys in process as they may have
-        self._ready = FairQueue(flow)
+        self._ready = ReadyKeys(flow, limits or Limits())
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}
@@ -164,7 +114,7 @@ class Queue(Generic[K]):
 
     async def get(self) -> K:
         """Wait for a key. The caller must call `done` afterwards."""
-        while not self._ready.has_other_than(self._full):
+        while (key := self._ready.take()) is None:
             idle = asyncio.get_running_loop().create_future()
             self._idle.append(idle)
             try:
@@ -172,31 +122,19 @@ class Queue(Generic[K]):
             finally:
                 if idle in self._idle:
                     self._idle.remove(idle)
-        key = self._ready.popleft(self._full)
         self._depth.set(len(self._ready))
         self._dirty.discard(key)
         self._processing.add(key)
-        self._begin(self._flow(key))
+        self._wake_worker()
         return key
 
     def done(self, key: K) -> None:
         """Mark a key as processed."""
         self._processing.discard(key)
-        self._end(self._flow(key))
+        self._ready.done(key)
         if key in self._dirty:
             self._push(key)
-
-    def _begin(self, flow: Hashable) -> None:
-        self._in_flow[flow] += 1
-        if self._in_flow[flow] == self._max_in_flow:
-            self._full.add(flow)
-
-    def _end(self, flow: Hashable) -> None:
-        self._in_flow[flow] -= 1
-        if not self._in_flow[flow]:
-            del self._in_flow[flow]
-        if flow in self._full:
-            self._full.discard(flow)
+        else:
             self._wake_worker()
 
     async def run_timers(self) -> None:
@@ -219,7 +157,8 @@ class Queue(Generic[K]):
         self._wake_worker()
 
     def _wake_worker(self) -> None:
-        while self._idle:
+        """Let a worker look for a key. Each that finds one wakes the next: a large key can make way for several."""
+        while self._idle and len(self._ready):
             idle = self._idle.pop()
             if not idle.done():
                 idle.set_result(None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
-from memcached_operator.runtime.queue import FairQueue
+from memcached_operator.runtime.fair_queue import FairQueue
 from memcached_operator.status.conditions import timestamp, truncate
 from memcached_operator.status.reports import Report
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, FairQueue, Queue, backoff
+from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, Queue, backoff
 
 Scenario = Callable[[Queue[str]], Coroutine[Any, Any, None]]
 SHORT = 0.05
@@ -58,38 +58,6 @@ def test_flows_are_served_in_turn() -> None:
         assert [await queue.get() for _ in range(6)] == ["a2", "b2", "d1", "a3", "b3", "a4"]
 
     asyncio.run(scenario())
-
-
-def test_full_flow_leaves_workers_to_the_others_and_keeps_its_turn() -> None:
-    async def scenario() -> None:
-        queue: Queue[str] = Queue("test", flow=lambda key: key[0], max_in_flow=2)
-        for key in ("a1", "a2", "a3", "a4"):
-            queue.add(key)
-        assert [await queue.get() for _ in range(2)] == ["a1", "a2"]
-        assert await stays_empty(queue)
-        waiting = [asyncio.create_task(queue.get()) for _ in range(3)]
-        await asyncio.sleep(0)
-        queue.add("b1")
-        queue.add("b2")
-        async with asyncio.timeout(5):
-            first, second, third = asyncio.as_completed(waiting)
-            assert sorted([await first, await second]) == ["b1", "b2"]
-            assert await stays_empty(queue)
-            queue.add("c1")
-            queue.done("a1")
-            assert await third == "a3"
-            assert await queue.get() == "c1"
-
-    asyncio.run(scenario())
-
-
-def test_fair_queue_without_a_key_of_another_flow_is_empty() -> None:
-    queue: FairQueue[str] = FairQueue(lambda key: key[0])
-    queue.append("a1")
-    assert not queue.has_other_than({"a"})
-    with pytest.raises(KeyError):
-        queue.popleft({"a"})
-    assert queue.popleft({"b"}) == "a1"
 
 
 def test_key_is_queued_only_once() -> None:

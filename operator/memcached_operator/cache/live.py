@@ -1,8 +1,19 @@
 """Live reads of single objects, for when the cache may be stale."""
 
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import Key, Object
+
+FIRST_RECHECK, MAX_RECHECK = 1.0, 300.0
+"""Seconds until an object whose deletion is awaited is read for the first time, and maximum seconds between two reads.
+The time doubles with each read: a user's finalizer can keep such an object for any time."""
+
+RECHECKS_PER_SECOND, RECHECK_BURST = 1.0, 10.0
+"""Such reads in one namespace: per second, and at the same time after a pause."""
 
 
 class StaleError(Exception):
@@ -36,3 +47,62 @@ async def ensure_exists(client: ApiClient, cache: Cache, key: Key, seen: Object)
 
 def _identity(obj: Object) -> tuple[str, int | None]:
     return obj["metadata"]["uid"], obj["metadata"].get("generation")
+
+
+@dataclass
+class _Wait:
+    """The wait for one deletion. `due`: the time of the next read. `delay`: seconds from the last one to the next."""
+
+    due: float
+    delay: float = FIRST_RECHECK
+
+
+@dataclass
+class _Budget:
+    """The reads that are possible in a namespace, as of a time."""
+
+    reads: float
+    at: float
+
+
+class Rechecks:
+    """Limits the reads of objects whose deletion is awaited. An event reports it; the reads are for a missed event."""
+
+    def __init__(self) -> None:
+        self._waits: dict[Key, _Wait] = {}
+        self._budgets: dict[str, _Budget] = {}
+        self.clock: Callable[[], float] = time.monotonic
+
+    def is_due(self, key: Key) -> bool:
+        """Whether to read an object now. Counts the read, or postpones it if the namespace has no reads left."""
+        now = self.clock()
+        wait = self._waits.setdefault(key, _Wait(now + FIRST_RECHECK))
+        if now < wait.due:
+            return False
+        wait.delay = min(MAX_RECHECK, 2 * wait.delay)
+        wait.due = now + wait.delay
+        return self._take(key.namespace, now)
+
+    def seconds(self, key: Key) -> float:
+        """Seconds until the next read of an object, after `is_due`."""
+        return self._waits[key].due - self.clock()
+
+    def forget(self, key: Key) -> None:
+        """Forget an object whose deletion is not awaited any more."""
+        self._waits.pop(key, None)
+
+    def keep(self, is_known: Callable[[Key], bool]) -> None:
+        """Forget the objects that are not known any more."""
+        self._waits = {key: wait for key, wait in self._waits.items() if is_known(key)}
+
+    def _take(self, namespace: str, now: float) -> bool:
+        budget = self._budgets.pop(namespace, None) or _Budget(RECHECK_BURST, now)
+        budget.reads = min(RECHECK_BURST, budget.reads + (now - budget.at) * RECHECKS_PER_SECOND)
+        budget.at = now
+        # One that is complete again need not be remembered.
+        complete = now - RECHECK_BURST / RECHECKS_PER_SECOND
+        self._budgets = {name: each for name, each in self._budgets.items() if each.at > complete} | {namespace: budget}
+        if budget.reads < 1:
+            return False
+        budget.reads -= 1
+        return True

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
-from memcached_operator.cache.live import StaleError, get_live
+from memcached_operator.cache.live import Rechecks, StaleError, get_live
 from memcached_operator.kind import Controller, Problem, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
@@ -29,9 +29,6 @@ from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.reports import of_rollout
 
 log = logging.getLogger(__name__)
-
-WAIT_PERIOD = 1.0
-"""Seconds until a child that is being deleted is checked again, in case its DELETED event is missed."""
 
 MAX_ATTEMPTS = 3
 """Attempts per reconciliation to apply a child whose live state differs from the cache."""
@@ -59,6 +56,7 @@ class Applier:
         self._cache = cache
         self._ineffective: dict[Key, str] = {}
         self._cooldown = Cooldown()
+        self._rechecks = Rechecks()
         self.reverts = Reverts(client.get)
 
     def would_create(self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object]) -> bool:
@@ -102,15 +100,17 @@ class Applier:
         unknown = False
         for _ in range(MAX_ATTEMPTS):
             step = await self._decide(snapshot, key, child, unknown=unknown)
+            if step.action is not Action.WAIT:
+                self._rechecks.forget(key)
             match step.action:
                 case Action.CREATE | Action.APPLY | Action.SCALE:
                     done = await self._write(snapshot.cr, key, child, step.action, result)
                     unknown |= step.action is Action.CREATE and not done
                 case Action.WAIT:
-                    # The DELETED event may have been missed, so read the object.
-                    done = await self._refresh(key) is not None
+                    # The DELETED event causes the next reconcile. It may be missed, so read the object sometimes.
+                    done = not self._rechecks.is_due(key) or await self._refresh(key) is not None
                     if done:
-                        result.block(Problem(c.WAITING_FOR_DELETION, step.message), WAIT_PERIOD)
+                        result.block(Problem(c.WAITING_FOR_DELETION, step.message), self._rechecks.seconds(key))
                 case Action.CONFLICT:
                     done = True
                     result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy)
@@ -235,6 +235,7 @@ class Applier:
         """Remove the records of children that no longer exist. Called when an owner is deleted."""
         known = {key: effect for key, effect in self._ineffective.items() if self._cache.entry(key) is not None}
         self._ineffective = known
+        self._rechecks.keep(lambda key: self._cache.entry(key) is not None)
 
     async def _has_changed(self, key: Key, seen: Object | None) -> bool:
         """Read the object again; True if it is not the version in `seen`."""

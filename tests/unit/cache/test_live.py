@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memcached_operator.cache.cache import Cache
-from memcached_operator.cache.live import get_live
+from memcached_operator.cache.live import FIRST_RECHECK, RECHECK_BURST, Rechecks, get_live
 from memcached_operator.kind import Controller, DesiredStatus, Plan
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler
@@ -104,3 +104,58 @@ def test_live_read_restores_an_object_that_a_list_missed() -> None:
     listing.add([], 1000)
     assert list(listing.end()) == [KEY]
     assert asyncio.run(get_live(api.client, cache, KEY)) is not None
+
+
+class Waiting:
+    """The reads of objects whose deletion is awaited, at a time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.rechecks = Rechecks()
+        self.rechecks.clock = lambda: self.now
+
+    def reads(self, keys: list[Key], seconds: int) -> int:
+        """The number of reads in a time, in which each object is reconciled when its delay has passed."""
+        reads = 0
+        due = dict.fromkeys(keys, 0.0)
+        for _ in range(10 * seconds):
+            for key in [key for key, at in due.items() if at <= self.now]:
+                reads += self.rechecks.is_due(key)
+                due[key] = self.now + self.rechecks.seconds(key)
+            self.now += 0.1
+        return reads
+
+
+def services(number: int, namespace: str = "test") -> list[Key]:
+    """The keys of Services."""
+    return [Key(SERVICES, namespace, f"cache-{index}") for index in range(number)]
+
+
+def test_one_namespace_causes_few_reads_and_does_not_delay_those_of_another() -> None:
+    waiting = Waiting()
+    both = [key for pair in zip(services(1000), services(1000, "second"), strict=True) for key in pair]
+    assert waiting.reads(both, 60) <= 2 * (RECHECK_BURST + 60)
+    (other,) = services(1, "other")
+    assert waiting.rechecks.is_due(other) is False
+    waiting.now += FIRST_RECHECK
+    assert waiting.rechecks.is_due(other)
+
+
+def test_every_object_is_read_in_the_end() -> None:
+    waiting, keys = Waiting(), services(1000)
+    read: set[Key] = set()
+    for _ in range(20):
+        for key in keys:
+            if waiting.rechecks.is_due(key):
+                read.add(key)
+            waiting.now += 1
+    assert read == set(keys)
+
+
+def test_objects_that_do_not_exist_any_more_are_forgotten() -> None:
+    waiting, (first, second) = Waiting(), services(2)
+    for key in (first, second):
+        waiting.rechecks.is_due(key)
+    waiting.rechecks.keep(lambda key: key == second)
+    waiting.rechecks.forget(second)
+    assert vars(waiting.rechecks)["_waits"] == {}

@@ -6,13 +6,16 @@ from contextlib import suppress
 from typing import Final
 
 from memcached_operator import metrics
-from memcached_operator.kube.resource import Resource
+from memcached_operator.kube.resource import Key, Resource
 
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 8 * 2**20
 MAX_OBJECTS: Final = 2000
 """Bytes and number of the objects of a namespace that are stored although nothing needs them."""
+
+MAX_COUNTED: Final = 10_000
+"""Refused objects of a namespace that are counted: each one is remembered, so that it counts once."""
 
 OVERHEAD: Final = 1024
 """Bytes that an object takes besides its JSON: its keys in the cache and in the index."""
@@ -24,15 +27,19 @@ class Allowances:
     def __init__(self) -> None:
         self._bytes: Counter[str] = Counter()
         self._objects: Counter[str] = Counter()
-        self._refused: dict[str, Counter[Resource]] = {}
+        # The hashes of the names, because these have up to 253 characters.
+        self._refused: dict[str, dict[Resource, set[int]]] = {}
+        self._warned: set[str] = set()  # the namespaces that the log names, once per list
 
-    def take(self, resource: Resource, namespace: str, size: int) -> bool:
+    def take(self, key: Key, size: int) -> bool:
         """Count an object that is to be stored. Returns False if there is no room for it."""
+        namespace = key.namespace
         if self._objects[namespace] >= MAX_OBJECTS or self._bytes[namespace] + size + OVERHEAD > MAX_BYTES:
-            self._refuse(resource, namespace)
+            self._refuse(key)
             return False
         self._objects[namespace] += 1
         self._bytes[namespace] += size + OVERHEAD
+        self.forget(key)
         return True
 
     def give_back(self, namespace: str, size: int) -> None:
@@ -42,34 +49,44 @@ class Allowances:
         if not self._objects[namespace]:
             del self._objects[namespace], self._bytes[namespace]
 
+    def forget(self, key: Key) -> None:
+        """Count an object as not refused: it was deleted, or it is stored now."""
+        names = self._refused.get(key.namespace, {}).get(key.resource)
+        if names is not None and hash(key.name) in names:
+            names.discard(hash(key.name))
+            self._report(key.namespace)
+
     def forget_refused(self, resource: Resource, namespace: str | None) -> None:
         """Count those of a resource again, from a list of one namespace or of all."""
         for name in [namespace] if namespace else list(self._refused):
-            counts = self._refused.get(name, Counter())
-            counts.pop(resource, None)
-            if not counts:
-                self._refused.pop(name, None)
+            self._refused.get(name, {}).pop(resource, None)
             self._report(name)
+            if name not in self._refused:
+                self._warned.discard(name)
 
     def refused(self, namespace: str) -> int:
-        """The number of objects of a namespace that were not stored. Those that changed since a list count again."""
-        return self._refused.get(namespace, Counter()).total()
+        """The number of objects of a namespace that were not stored, at most MAX_COUNTED."""
+        return sum(map(len, self._refused.get(namespace, {}).values()))
 
-    def _refuse(self, resource: Resource, namespace: str) -> None:
-        if namespace not in self._refused:
+    def _refuse(self, key: Key) -> None:
+        if key.namespace not in self._warned:
+            self._warned.add(key.namespace)
             log.warning(
                 "namespace %r contains more than %d objects, or %d MiB, with this operator's label that belong to no "
                 "object of this operator; additional objects are ignored",
-                namespace,
+                key.namespace,
                 MAX_OBJECTS,
                 MAX_BYTES >> 20,
             )
-        self._refused.setdefault(namespace, Counter())[resource] += 1
-        self._report(namespace)
+        names = self._refused.setdefault(key.namespace, {}).setdefault(key.resource, set())
+        if self.refused(key.namespace) < MAX_COUNTED:
+            names.add(hash(key.name))
+            self._report(key.namespace)
 
     def _report(self, namespace: str) -> None:
         if number := self.refused(namespace):
             metrics.IGNORED_OBJECTS.labels(namespace).set(number)
         else:
+            self._refused.pop(namespace, None)
             with suppress(KeyError):
                 metrics.IGNORED_OBJECTS.remove(namespace)

@@ -199,6 +199,7 @@ class Cache:
         if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
             return False
         if self._retention.drops(resource, obj):
+            self._allowances.forget(key)
             return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
         if known is not None and known.version == version and (known.needed, known.complete) == kept[1:]:
@@ -228,7 +229,9 @@ class Cache:
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and there is no room for it."""
         self._forget(key)
-        if not entry.needed and not self._allowances.take(key.resource, key.namespace, len(entry.json)):
+        if entry.needed:
+            self._allowances.forget(key)
+        elif not self._allowances.take(key, len(entry.json)):
             return
         self.revision += 1
         self._entries.setdefault(key.resource, {})[key] = entry
@@ -245,7 +248,10 @@ class Cache:
                 self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
 
     def refused(self, namespace: str) -> int:
-        """The number of objects of a namespace that nothing needs, and for which there was no room."""
+        """The number of objects of a namespace that nothing needs, and for which there was no room.
+
+        At most allowances.MAX_COUNTED.
+        """
         return self._allowances.refused(namespace)
 
     def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
@@ -257,6 +263,7 @@ class Cache:
         known = self.entry(key)
         if known is not None and known.version > version:
             return False
+        self._allowances.forget(key)
         # A tombstone is needed because the response to a write may arrive after the DELETED event.
         self._tombstones[key] = max(version, self._tombstones.pop(key, -1))
         if len(self._tombstones) > MAX_TOMBSTONES:

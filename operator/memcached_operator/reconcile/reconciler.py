@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from memcached_operator import metrics
-from memcached_operator.cache.allowances import MAX_BYTES, MAX_OBJECTS
+from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
 from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
@@ -163,8 +163,9 @@ class Reconciler:
     def _notices(self, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
         if number := self._cache.refused(namespace):
+            count = f"At least {number}" if number >= MAX_COUNTED else str(number)
             yield (
-                f"{number} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "
+                f"{count} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "
                 f"no object of this operator, and exceed the limit of {MAX_OBJECTS} objects or {MAX_BYTES >> 20} MiB. "
                 "Delete them, or remove the label"
             )

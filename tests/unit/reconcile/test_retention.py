@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from memcached_api.images import Images
+from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.cache import allowances
 from memcached_operator.cache.cache import Cache
@@ -200,6 +201,65 @@ def test_what_nothing_needs_is_limited_per_namespace(
     listing.add([], 100)
     listing.end()
     assert (list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")), cache.refused("test")) == ([], 0)
+
+
+def junk(name: str, version: int = 1, **meta: Any) -> Object:
+    """A ConfigMap that nothing needs."""
+    return {"metadata": {"name": name, "namespace": "test", "resourceVersion": str(version), **meta}}
+
+
+def ignored() -> float | None:
+    """The metric of the namespace."""
+    return metrics.REGISTRY.get_sample_value("memcached_operator_ignored_objects", {"namespace": "test"})
+
+
+def test_ignored_object_counts_once(caplog: pytest.LogCaptureFixture) -> None:
+    cache = made(memcached())
+    names = [f"a{number}" for number in range(allowances.MAX_OBJECTS + 50)]
+    for version in (1, 2, 3):
+        for name in names:
+            cache.put_event(CONFIG_MAPS, junk(name, version))
+    assert (cache.refused("test"), ignored()) == (50, 50)
+    for name in names[-20:]:
+        cache.remove(Key(CONFIG_MAPS, "test", name), 4)
+    assert (cache.refused("test"), ignored()) == (30, 30)
+    for name in names[: allowances.MAX_OBJECTS]:
+        cache.remove(Key(CONFIG_MAPS, "test", name), 4)
+    for name in names[-50:-20]:
+        cache.put_event(CONFIG_MAPS, junk(name, 5))
+    assert (cache.refused("test"), ignored()) == (0, None)
+    for name in names:
+        cache.put_event(CONFIG_MAPS, junk(name, 6))
+    assert cache.refused("test") == 50
+    assert len(caplog.records) == 1, "one message until the next list"
+
+
+def test_ignored_pod_that_has_completed_does_not_count() -> None:
+    cache = made()
+    for number in range(allowances.MAX_OBJECTS + 2):
+        cache.put(PODS, pod(f"a{number}", version=1))
+    assert cache.refused("test") == 2
+    cache.put(PODS, pod(f"a{allowances.MAX_OBJECTS}", version=2, phase="Failed"))
+    assert cache.refused("test") == 1
+
+
+def test_ignored_object_that_becomes_needed_does_not_count() -> None:
+    cache = made()
+    for name in [*(f"a{number}" for number in range(allowances.MAX_OBJECTS)), "cache-connection"]:
+        cache.put(CONFIG_MAPS, junk(name))
+    assert cache.refused("test") == 1
+    cache.put(MEMCACHEDS, memcached())
+    cache.put(CONFIG_MAPS, junk("cache-connection"))
+    assert cache.refused("test") == 0
+
+
+def test_number_of_ignored_objects_that_are_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allowances, "MAX_OBJECTS", 0)
+    monkeypatch.setattr(allowances, "MAX_COUNTED", 5)
+    cache = made()
+    for number in range(20):
+        cache.put(CONFIG_MAPS, junk(f"a{number}"))
+    assert cache.refused("test") == 5
 
 
 def test_object_is_kept_whole_when_it_becomes_needed() -> None:

@@ -25,6 +25,7 @@ from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.retention import Retention
 from memcached_operator.runtime.queue import Queue
+from memcached_operator.runtime.tasks import Measured
 from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.interventions import AUTOSCALED
@@ -58,6 +59,7 @@ class Reconciler:
         self._retention = retention or Retention(self._kinds.values())
         self._missing = missing
         self._deferred: set[Key] = set()
+        self._begin = asyncio.Lock()
         self._applier = Applier(client, cache)
         self._pod_steps = PodSteps(client, cache)
         self._cooldown = Cooldown()
@@ -82,13 +84,21 @@ class Reconciler:
     async def run_worker(self) -> None:
         """Run one worker: reconcile keys from the queue until cancelled."""
         while True:
-            key = await self._queue.get()
+            key = await self._next()
+            work = Measured(self._reconcile_timed(key))
             try:
-                await self._reconcile_timed(key)
+                await work
             finally:
-                self._queue.done(key)
-            # A reconcile without a request does not yield. Without this, a batch of them delays everything else.
+                self._queue.done(key, work.busy)
+
+    async def _next(self) -> Key:
+        """The next key. Of all workers, one begins in a turn of the event loop.
+
+        A reconcile without a request does not yield. A batch of them would delay everything else.
+        """
+        async with self._begin:
             await asyncio.sleep(0)
+            return await self._queue.get()
 
     async def _reconcile_timed(self, key: Key) -> None:
         name = key.resource.kind.lower()

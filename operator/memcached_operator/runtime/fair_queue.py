@@ -85,6 +85,7 @@ class ReadyKeys(Generic[K]):
         self._bytes = 0
         self._in_flow: Counter[Hashable] = Counter()
         self._full: set[Hashable] = set()  # the flows with as many keys in process as they may have
+        self._paused: set[Hashable] = set()
 
     def __len__(self) -> int:
         """The number of keys that wait."""
@@ -93,6 +94,14 @@ class ReadyKeys(Generic[K]):
     def append(self, key: K) -> None:
         """Add a key to the end of its flow."""
         (self._large if self._limits.size(key) >= LARGE else self._small).append(key)
+
+    def pause(self, flow: Hashable) -> None:
+        """Take no key of a flow until `resume`."""
+        self._paused.add(flow)
+
+    def resume(self, flow: Hashable) -> None:
+        """Take keys of a flow again."""
+        self._paused.discard(flow)
 
     def take(self) -> K | None:
         """Remove the next key and count it as processed until `done`. None if none can be processed now."""
@@ -111,19 +120,20 @@ class ReadyKeys(Generic[K]):
         self._full.discard(flow)
 
     def _take_large(self) -> K | None:
-        key = self._large.peek(self._full)
+        key = self._large.peek(excluded := self._full | self._paused)
         if key is None:
             return None
         size = self._limits.size(key)
         if self._bytes and self._bytes + size > MAX_LARGE:
             return None
         self._takes_large_next = False
-        return self._begin(self._large.popleft(self._full), size)
+        return self._begin(self._large.popleft(excluded), size)
 
     def _take_small(self) -> K | None:
         self._takes_large_next = True
-        while self._small.peek(self._full) is not None:
-            key = self._small.popleft(self._full)
+        excluded = self._full | self._paused
+        while self._small.peek(excluded) is not None:
+            key = self._small.popleft(excluded)
             if self._limits.size(key) < LARGE:
                 return self._begin(key, 0)
             self._large.append(key)  # it has grown while it waited

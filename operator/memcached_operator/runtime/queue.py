@@ -19,6 +19,9 @@ MAX_DELAY = 300.0
 JITTER = 0.25
 """Fraction by which a delay varies randomly, so that simultaneous failures are not retried simultaneously."""
 
+MIN_PAUSE = 0.01
+"""Seconds. A key that was busy for less than this time causes no pause."""
+
 
 def backoff(failures: int, random_fraction: float, max_delay: float = MAX_DELAY) -> float:
     """Seconds to wait after consecutive failures: exponential, at most `max_delay`.
@@ -47,7 +50,9 @@ class Queue(Generic[K]):
         limits: Limits[K] | None = None,
     ) -> None:
         self._max_delay = max_delay
+        self._flow = flow
         self._ready = ReadyKeys(flow, limits or Limits())
+        self._paused_until: dict[Hashable, float] = {}
         self._dirty: set[K] = set()
         self._processing: set[K] = set()
         self._due: dict[K, float] = {}
@@ -128,13 +133,31 @@ class Queue(Generic[K]):
         self._wake_worker()
         return key
 
-    def done(self, key: K) -> None:
-        """Mark a key as processed."""
+    def done(self, key: K, busy: float = 0.0) -> None:
+        """Mark a key as processed.
+
+        `busy`: seconds for which it has kept the event loop from other work. Its flow pauses as long, so that no flow
+        takes more than half of the time, and the others have the rest without interruptions.
+        """
         self._processing.discard(key)
+        if busy >= MIN_PAUSE:
+            self._pause(self._flow(key), busy)
         self._ready.done(key)
         if key in self._dirty:
             self._push(key)
         else:
+            self._wake_worker()
+
+    def _pause(self, flow: Hashable, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        until = self._paused_until[flow] = max(loop.time(), self._paused_until.get(flow, 0.0)) + seconds
+        self._ready.pause(flow)
+        loop.call_at(until, self._resume, flow, until)
+
+    def _resume(self, flow: Hashable, until: float) -> None:
+        if self._paused_until.get(flow) == until:
+            del self._paused_until[flow]
+            self._ready.resume(flow)
             self._wake_worker()
 
     async def run_timers(self) -> None:

@@ -1,9 +1,38 @@
-"""Background tasks that run for the duration of a `with` block."""
+"""Background tasks that run for the duration of a `with` block, and the measured work of a task."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Measured(Generic[T]):
+    """A coroutine to await once. `busy`: seconds for which it has kept the event loop from other work so far."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self.busy = 0.0
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        step: Callable[[], Any] = partial(self._work.send, None)
+        while True:
+            started = time.perf_counter()
+            try:
+                waits_for = step()
+            except StopIteration as end:
+                return end.value
+            finally:
+                self.busy += time.perf_counter() - started
+            try:
+                reply = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - of the coroutine, such as its cancellation
+                step = partial(self._work.throw, error)
+            else:
+                step = partial(self._work.send, reply)
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, Queue, backoff
+from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, MIN_PAUSE, Queue, backoff
 
 Scenario = Callable[[Queue[str]], Coroutine[Any, Any, None]]
 SHORT = 0.05
@@ -58,6 +58,42 @@ def test_flows_are_served_in_turn() -> None:
         assert [await queue.get() for _ in range(6)] == ["a2", "b2", "d1", "a3", "b3", "a4"]
 
     asyncio.run(scenario())
+
+
+def test_flow_pauses_as_long_as_it_was_busy() -> None:
+    async def scenario() -> None:
+        queue: Queue[str] = Queue("test", flow=lambda key: key[0])
+        for key in ("a1", "a2", "a3", "b1"):
+            queue.add(key)
+        assert [await queue.get(), await queue.get()] == ["a1", "b1"]
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        queue.done("a1", 2 * SHORT)
+        assert await queue.get() == "a2"
+        assert 2 * SHORT <= loop.time() - started < 1
+        # The pauses of keys that were processed at the same time follow each other.
+        started = loop.time()
+        queue.add("a1")
+        assert await queue.get() == "a3"
+        queue.done("a2", 2 * SHORT)
+        queue.done("a3", 2 * SHORT)
+        queue.add("b2")
+        assert await queue.get() == "b2"
+        assert await queue.get() == "a1"
+        assert 4 * SHORT <= loop.time() - started < 1
+
+    asyncio.run(scenario())
+
+
+def test_short_work_causes_no_pause() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        for _ in range(50):
+            queue.add("a")
+            assert await queue.get() == "a"
+            queue.done("a", 0.9 * MIN_PAUSE)
+        assert not vars(queue)["_paused_until"]
+
+    run_scenario(scenario)
 
 
 def test_key_is_queued_only_once() -> None:

@@ -1,8 +1,11 @@
 import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
-from memcached_operator.runtime.tasks import background
+from memcached_operator.runtime.tasks import Measured, background
 
 
 class BrokenError(Exception):
@@ -103,4 +106,71 @@ def test_cancelled_block_without_failure_is_cancelled() -> None:
         return task.cancelled()
 
     assert asyncio.run(cancelled())
+    assert ended == [True]
+
+
+def test_work_is_measured_without_the_time_for_which_it_waits() -> None:
+    async def work() -> str:
+        time.sleep(0.05)  # noqa: ASYNC251 - keeps the event loop busy
+        await asyncio.sleep(0.2)
+        time.sleep(0.05)  # noqa: ASYNC251 - keeps the event loop busy
+        return "result"
+
+    async def run() -> None:
+        measured = Measured(work())
+        started = time.monotonic()
+        assert await measured == "result"
+        assert 0.1 <= measured.busy <= time.monotonic() - started - 0.2
+
+    asyncio.run(run())
+
+
+def test_error_of_measured_work_is_raised() -> None:
+    async def run() -> None:
+        await Measured(fail())
+
+    with pytest.raises(BrokenError):
+        asyncio.run(run())
+
+
+def test_error_that_measured_work_waits_for_can_be_handled_by_it() -> None:
+    async def work() -> str:
+        try:
+            await asyncio.wait_for(asyncio.Event().wait(), 0.01)
+        except TimeoutError:
+            return "handled"
+        return "not raised"
+
+    async def run() -> str:
+        return await Measured(work())
+
+    assert asyncio.run(run()) == "handled"
+
+
+async def yield_until_cancelled(ended: list[bool]) -> None:
+    """Yield without waiting for anything until cancelled, then append to `ended`."""
+    try:
+        for _ in range(100_000):
+            await asyncio.sleep(0)
+    finally:
+        ended.append(True)
+
+
+@pytest.mark.parametrize("work", [run_until_cancelled, yield_until_cancelled])
+def test_measured_work_is_cancelled_with_its_task(work: Callable[[list[bool]], Coroutine[Any, Any, None]]) -> None:
+    ended: list[bool] = []
+
+    async def run() -> None:
+        measured = Measured(work(ended))
+
+        async def task() -> None:
+            await measured
+
+        running = asyncio.create_task(task())
+        await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.wait((running,))
+        assert running.cancelled()
+
+    asyncio.run(run())
     assert ended == [True]

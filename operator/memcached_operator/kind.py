@@ -1,7 +1,7 @@
 """The interface between a kind and the engine: a snapshot goes in; a plan and a status come out."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -84,17 +84,17 @@ class Snapshot:
 
     `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
     `pods`: the pods of its workload. `missing`: the optional resources that the API server does not serve, or that
-    cannot be listed in its namespace. `foreign`: the objects of others in its namespace, of the resources that its kind
-    observes. `events`: Events about failed mounts of some of the pods, if they were needed. `creation`: what explains
-    why pods are missing: Events about failed creations, and pods of others with the names of slots, both reduced by
-    `workloads.creation`. `resize`: None until the API server has reported it.
+    cannot be listed in its namespace. `foreign`: the views of the objects of others in its namespace, of the resources
+    that its kind observes. `events`: Events about failed mounts of some of the pods, if they were needed. `creation`:
+    what explains why pods are missing: Events about failed creations, and pods of others with the names of slots, both
+    reduced by `workloads.creation`. `resize`: None until the API server has reported it.
     """
 
     cr: Object
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     pods: tuple[Object, ...] = ()
     missing: frozenset[Resource] = frozenset()
-    foreign: Mapping[Resource, tuple[Object, ...]] = field(default_factory=dict[Resource, tuple[Object, ...]])
+    foreign: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict[Resource, tuple[Any, ...]])
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     events: tuple[Object, ...] = ()
     creation: tuple[Object, ...] = ()
@@ -144,13 +144,29 @@ class PodUpdate:
     doing: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+class Observed(Protocol):
+    """What a plan has compared with the objects of others."""
+
+    def comparisons(self, resource: Resource) -> int:
+        """The comparisons that `effect` needs at most for an object of this resource."""
+        ...
+
+    def effect(self, resource: Resource, view: Any) -> Hashable:
+        """What the plan depends on of an object. If it is the same after a change, so is the plan.
+
+        None if it does not depend on the object, as if that did not exist.
+        """
+        ...
+
+
 @dataclass(frozen=True)
 class Plan:
     """The desired children, and the problems that are known before they are applied.
 
     `children`: None leaves all existing children unchanged. `notices`: sentences for the status that are not problems.
     `requeue_after`: seconds until the plan may change without an event; None if it cannot. `update`: of the pods; None
-    if their workload updates them, or nothing does now. `interventions`: of other clients.
+    if their workload updates them, or nothing does now. `interventions`: of other clients. `observed`: what it has
+    compared with the objects of others; None if it depends on each of their changes.
     """
 
     children: tuple[Object, ...] | None
@@ -159,6 +175,7 @@ class Plan:
     requeue_after: float | None = None
     update: PodUpdate | None = None
     interventions: tuple[Intervention, ...] = ()
+    observed: Observed | None = None
 
 
 def invalid(errors: Sequence[FieldError]) -> Plan:
@@ -212,12 +229,14 @@ class Foreign:
     """The objects of others that plans read, in the namespace of the custom resource.
 
     `resources`: those of these objects. `ignores`: True for one that no plan needs, so that its events cause no work.
-    `reads`: the fields that are read of the others, besides their identity.
+    `reads`: the fields that are read of the others, besides their identity. `view`: the form in which a plan reads
+    these, made once per change.
     """
 
     resources: tuple[Resource, ...] = ()
     ignores: Callable[[Object], bool] = lambda _: False
     reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
+    view: Callable[[Resource, Object], Any] = lambda _, obj: obj
 
     def includes(self, resource: Resource, obj: Object) -> bool:
         """Whether a plan may read this object."""

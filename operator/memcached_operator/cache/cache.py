@@ -4,25 +4,26 @@ Each copy is stored as JSON, which takes a quarter of the memory of a tree of di
 collector. Each read decodes a new copy.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from memcached_operator.cache.allowances import Allowances
 from memcached_operator.cache.forms import Kept, outline, whole
+from memcached_operator.cache.views import Views
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
 
 IndexKey = tuple[Any, ...]
-"""A key of the index: the controller of an object, its instance labels, or the namespace of a foreign object."""
+"""A key of the index: the controller of an object, its instance labels, or the namespace of a custom resource or of a
+foreign object."""
 
 MAX_TOMBSTONES = 10_000
 """Deletions that are remembered until the next list. Older ones are forgotten first."""
 
 MAX_FOREIGN = 2**18
-"""Bytes as JSON of the foreign objects of one resource and namespace that a plan reads. Decoded, small values take 13
-times as much memory, in each of the concurrent reconciliations."""
+"""Bytes as JSON of the foreign objects of one resource and namespace that a plan reads."""
 
 
 class Entry(NamedTuple):
@@ -64,6 +65,10 @@ class RetentionRules(Protocol):
         """True for an object of others that a plan reads."""
         ...
 
+    def view(self, key: Key, obj: Object) -> Any:
+        """What a plan reads of an observed object of others."""
+        ...
+
     def size(self, resource: Resource, obj: Object) -> int:
         """The number of pods of a custom resource; 0 for another object."""
         ...
@@ -84,6 +89,10 @@ class Everything:
         """Never."""
         return False
 
+    def view(self, key: Key, obj: Object) -> Any:  # noqa: ARG002 - the protocol
+        """The object."""
+        return obj
+
     def size(self, resource: Resource, obj: Object) -> int:  # noqa: ARG002 - the protocol
         """None."""
         return 0
@@ -97,6 +106,7 @@ class Cache:
         self._allowances = Allowances()
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
+        self._views = Views[IndexKey](self._retention.view)
         self._tombstones: dict[Key, int] = {}
         self.revision = 0
         """Incremented by every change."""
@@ -118,6 +128,10 @@ class Cache:
         """The key of every known object of a resource."""
         return list(self._entries.get(resource, ()))
 
+    def keys_in(self, resource: Resource, namespace: str) -> list[Key]:
+        """The key of every known custom resource in a namespace."""
+        return list(self._index.get(("namespace", resource, namespace), ()))
+
     def list_objects(self, resource: Resource) -> Iterator[Object]:
         """Every known object of a resource."""
         return map(Entry.object, self._entries.get(resource, {}).values())
@@ -135,18 +149,23 @@ class Cache:
         """The key of every known object of a resource that carries the labels of one instance."""
         return list(self._index.get(("instance", resource, namespace, app_name, instance), ()))
 
-    def foreign(self, resource: Resource, namespace: str) -> Iterator[Object]:
-        """The objects of an observed resource in a namespace that are not children, by name; at most MAX_FOREIGN bytes.
+    def foreign(self, resource: Resource, namespace: str) -> Mapping[Key, Any]:
+        """The views of the objects of an observed resource in a namespace that are not children, by name.
 
-        An object that exceeds what is left of these is skipped.
+        At most MAX_FOREIGN bytes. An object that exceeds what is left of these is skipped. Never modify the result.
         """
+        name = ("foreign", resource, namespace)
+        return self._views.of(name, lambda: self._foreign_entries(name))
+
+    def _foreign_entries(self, name: IndexKey) -> dict[Key, Entry]:
         left = MAX_FOREIGN
-        keys = self._index.get(("foreign", resource, namespace), ())
-        for key in sorted(keys, key=lambda key: key.name):
+        entries: dict[Key, Entry] = {}
+        for key in sorted(self._index.get(name, ()), key=lambda key: key.name):
             entry = self.entry(key)
             if entry is not None and len(entry.json) <= left:
                 left -= len(entry.json)
-                yield entry.object()
+                entries[key] = entry
+        return entries
 
     def index_keys(self, key: Key, obj: Object) -> tuple[IndexKey, ...]:
         """The index keys of an object: its controller, the instance that its labels name, and whether it is foreign."""
@@ -161,6 +180,8 @@ class Cache:
             yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])
         if self.is_foreign(key, obj):
             yield ("foreign", key.resource, key.namespace)
+        if self._retention.size(key.resource, obj):
+            yield ("namespace", key.resource, key.namespace)
 
     def is_foreign(self, key: Key, obj: Object) -> bool:
         """True for an observed object that is not ignored and no child: those have a controller and our label."""
@@ -237,6 +258,7 @@ class Cache:
         self._entries.setdefault(key.resource, {})[key] = entry
         for index_key in entry.index_keys:
             self._index.setdefault(index_key, set()).add(key)
+            self._views.change(index_key)
 
     def reconsider(self, keys: Iterable[Key]) -> None:
         """Keep less of objects whose custom resource was deleted."""
@@ -306,6 +328,7 @@ class Cache:
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
+            self._views.change(index_key)
             if not members:
                 del self._index[index_key]
         return True

@@ -1,7 +1,10 @@
 """The objects of other users that affect a Memcached: budgets for its pods, and autoscalers of its workload."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.memcached.types import GROUP, KIND, VERSION
@@ -17,7 +20,7 @@ from memcached_operator.kube.resource import (
     controller_of,
     nested_map,
 )
-from memcached_operator.workloads.selectors import selects
+from memcached_operator.workloads.selectors import Selector
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 """The resources of the workload of a Memcached, which has one of them."""
@@ -25,24 +28,103 @@ WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 SCALED_OBJECT = "ScaledObject"
 """The kind of KEDA's autoscalers."""
 
+MAX_COMPARISONS: Final = 20_000
+"""Comparisons of budgets with the labels of pods in one plan, each of about 1 µs: while it is made, nothing else is."""
 
-def foreign_budget(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
-    """The name of another user's first PodDisruptionBudget that selects a pod, or new pods with these labels, or None.
+PER_POD: Final = ("statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index")
+"""Labels with another value in each pod of a StatefulSet. Without them, most pods have the same labels."""
 
-    The labels of existing pods differ during a rollout, and by those that Kubernetes and webhooks add. A budget with
-    the name of the Memcached's own budget is not returned: it is a Conflict, or an orphan that is adopted again.
+
+@dataclass(frozen=True)
+class Budget:
+    """What is read of a PodDisruptionBudget. `selector`: None selects no pods."""
+
+    name: str
+    selector: Selector | None
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a plan compares with the objects of others: the name of the Memcached, and the labels of its pods.
+
+    `shared`: the different labels without PER_POD. `labels`: the different labels with these. Both are empty if the
+    plan depends on no budget.
     """
-    own = snapshot.cr["metadata"]["name"]
-    budgets = snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
-    others = (budget for budget in budgets if budget["metadata"]["name"] != own)
+
+    name: str
+    shared: tuple[Mapping[str, str], ...] = ()
+    labels: tuple[Mapping[str, str], ...] = ()
+
+    def comparisons(self, resource: Resource) -> int:
+        """At most this many for one object."""
+        return max(1, len(self.labels)) if resource == POD_DISRUPTION_BUDGETS else 1
+
+    def compared(self, budget: Budget) -> tuple[Mapping[str, str], ...]:
+        """The labels with which a budget is compared."""
+        if budget.name == self.name or budget.selector is None:
+            return ()
+        return self.labels if budget.selector.names_any(PER_POD) else self.shared
+
+    def is_selected(self, budget: Budget) -> bool:
+        """Whether a budget selects one of the pods. A budget with the name of the Memcached is not another one's."""
+        return budget.selector is not None and any(map(budget.selector.selects, self.compared(budget)))
+
+    def effect(self, resource: Resource, view: Any) -> Hashable:
+        """Whether a budget selects a pod; or whether an autoscaler is for the workload, with all that is read of it."""
+        if resource == POD_DISRUPTION_BUDGETS:
+            return self.is_selected(view) or None
+        is_of_workload = nested_map(view, "spec", "scaleTargetRef").get("name") == self.name
+        return msgspec.json.encode(view) if is_of_workload else None
+
+
+def observed(snapshot: Snapshot, labels: Mapping[str, str] | None) -> Observed:
+    """What the plan compares. `labels`: those of new pods; None if the plan depends on no budget.
+
+    The labels of existing pods differ during a rollout, and by those that Kubernetes and webhooks add.
+    """
+    name = snapshot.cr["metadata"]["name"]
+    if labels is None:
+        return Observed(name)
     all_labels = [labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)]
-    selecting = (
-        budget["metadata"]["name"]
-        for budget in others
-        if (selector := nested_map(budget, "spec").get("selector")) is not None
-        and any(selects(selector, pod_labels) for pod_labels in all_labels)
-    )
-    return next(selecting, None)
+    shared = [{key: value for key, value in each.items() if key not in PER_POD} for each in all_labels]
+    return Observed(name, _different(shared), _different(all_labels))
+
+
+def _different(labels: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
+    return tuple({frozenset(each.items()): each for each in labels}.values())
+
+
+def foreign_budget(snapshot: Snapshot, compared: Observed) -> str | None:
+    """The name of another user's first PodDisruptionBudget that selects a pod, or None.
+
+    A budget with the name of the Memcached's own budget is not returned: it is a Conflict, or an orphan that is adopted
+    again. At most MAX_COMPARISONS are made.
+    """
+    budgets = comparable_budgets(snapshot, compared)
+    return next((budget.name for budget in budgets if compared.is_selected(budget)), None)
+
+
+def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
+    """The first budgets by name, as many as can be compared with the pods."""
+    left = MAX_COMPARISONS
+    found: list[Budget] = []
+    for budget in snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()):
+        left -= len(compared.compared(budget))
+        if left < 0:
+            break
+        found.append(budget)
+    return found
+
+
+def comparison_notices(snapshot: Snapshot, compared: Observed) -> Iterator[str]:
+    """A notice if not all budgets are compared."""
+    total, number = len(snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())), len(comparable_budgets(snapshot, compared))
+    if number < total:
+        yield (
+            f"Of the {total} PodDisruptionBudgets in namespace {snapshot.cr['metadata']['namespace']}, only the first "
+            f"{number} by name are compared with the pods, because these have {len(compared.labels)} different sets of "
+            f"labels and the limit is {MAX_COMPARISONS} comparisons. Delete budgets, or pods with copied labels"
+        )
 
 
 def budget_notice(name: str) -> str:
@@ -76,6 +158,14 @@ def reads(obj: Object) -> Object:
     """The fields of such an object that are read: which pods a budget selects, or what an autoscaler scales."""
     spec = nested_map(obj, "spec")
     return {"spec": {name: spec[name] for name in ("selector", "scaleTargetRef") if name in spec}}
+
+
+def view(resource: Resource, obj: Object) -> Any:
+    """A Budget; or an autoscaler as an object."""
+    if resource != POD_DISRUPTION_BUDGETS:
+        return obj
+    selector = nested_map(obj, "spec").get("selector")
+    return Budget(obj["metadata"]["name"], None if selector is None else Selector(selector))
 
 
 def _targets(target: Mapping[str, Any], workload: Resource) -> bool:
@@ -123,5 +213,5 @@ def _is_of_keda(owner: Mapping[str, Any] | None) -> bool:
     return owner is not None and owner["kind"] == SCALED_OBJECT
 
 
-FOREIGN = Foreign((POD_DISRUPTION_BUDGETS, AUTOSCALERS), ignores, reads)
+FOREIGN = Foreign((POD_DISRUPTION_BUDGETS, AUTOSCALERS), ignores, reads, view)
 """The objects of other users that a plan reads."""

@@ -32,7 +32,15 @@ from memcached_operator.memcached.desired.prometheus_rule import prometheus_rule
 from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.foreign import autoscaler_problems, budget_notice, foreign_budget, rollout_notice
+from memcached_operator.memcached.foreign import (
+    Observed,
+    autoscaler_problems,
+    budget_notice,
+    comparison_notices,
+    foreign_budget,
+    observed,
+    rollout_notice,
+)
 from memcached_operator.memcached.images import chosen
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
@@ -59,7 +67,8 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         workload = _workload(snapshot, spec, defaults)
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         missing = _lacks_services(snapshot, spec)
-        other_budget = _other_budget(snapshot, spec, workload)
+        compared = _compared(snapshot, spec, workload)
+        other_budget = foreign_budget(snapshot, compared)
         children = (
             workload,
             *services(cr, spec, ports),
@@ -76,6 +85,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
             notices=(
                 *_budget_notices(spec, other_budget),
+                *comparison_notices(snapshot, compared),
                 *(decision.notices if decision else ()),
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),
@@ -85,6 +95,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             ),
             update=decision and decision.update,
             interventions=others,
+            observed=compared,
         )
 
     return plan
@@ -198,12 +209,12 @@ def _workload_notices(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images)
     yield from pause_notices(spec, live) if is_stable(spec) else ()
 
 
-def _other_budget(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> str | None:
-    """The name of another user's budget that prevents the one for which the spec asks, or the update of several slots
-    at once: its limit is not known. None without one.
+def _compared(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> Observed:
+    """What is compared with the objects of others. Another user's budget prevents the one for which the spec asks, and
+    the update of several slots at once: its limit is not known.
     """
-    labels = workload["spec"]["template"]["metadata"]["labels"]
-    return foreign_budget(snapshot, labels) if wants_budget(spec) or slots_at_once(spec) > 1 else None
+    reads_budgets = wants_budget(spec) or slots_at_once(spec) > 1
+    return observed(snapshot, workload["spec"]["template"]["metadata"]["labels"] if reads_budgets else None)
 
 
 def _budget_notices(spec: MemcachedSpec, other_budget: str | None) -> tuple[str, ...]:

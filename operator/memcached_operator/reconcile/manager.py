@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memcached_operator.cache.cache import Cache, Entry, version_of
+from memcached_operator.cache.sizes import Sizes
 from memcached_operator.kind import Controller
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
@@ -15,7 +16,6 @@ from memcached_operator.kube.resource import PODS, Key, Object, Resource, contro
 from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.retention import Retention
-from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import Limits
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
@@ -57,7 +57,7 @@ class Manager:
         self._retention = Retention(kinds)
         self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
-        limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, kinds).of)
+        limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, {kind.resource: kind.owns for kind in kinds}).of)
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
         self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
         self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
@@ -117,7 +117,7 @@ class Manager:
     def handle_event(self, resource: Resource, change: Change, obj: Object) -> None:
         """Update the cache with one event and enqueue the affected objects."""
         key = key_of(resource, obj)
-        before = self._cache.entry(key)
+        before, views = self._cache.entry(key), self._foreign(key)
         if not self._put(key, change, obj) or (change == "updated" and self._keeps_content(key, before)):
             return
         if change == "deleted" and before is not None:
@@ -125,6 +125,7 @@ class Manager:
         self._enqueue(self._affected(key, obj))
         if change == "oversized":
             self._enqueue(self._retention.owners_of(self._cache, key))
+        self._enqueue(self._observers(key, views))
         if before is not None and (change == "oversized" or before.index_keys != self._cache.index_keys(key, obj)):
             # The object had another owner or instance label before, or those of this version are not known.
             self._enqueue(self._affected(key, before.object()))
@@ -169,14 +170,17 @@ class Manager:
         kind = self._by_app.get(own.get(labels.NAME, ""))
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
-        if self._cache.is_foreign(key, obj):
-            yield from self._observers(key)
 
-    def _observers(self, key: Key) -> Iterator[Key]:
-        """The custom resources whose plan reads a foreign object."""
+    def _foreign(self, key: Key) -> Mapping[Key, Any]:
+        """What plans read of the objects of others with this resource and namespace."""
+        return self._cache.foreign(key.resource, key.namespace) if key.resource in self._observed else {}
+
+    def _observers(self, key: Key, before: Mapping[Key, Any]) -> Iterator[Key]:
+        """The custom resources whose plan depends on the change of an object of others. `before`: its `_foreign`."""
         for kind in self._kinds.values():
             if key.resource in kind.foreign.resources:
-                yield from (cr_key for cr_key in self._cache.keys(kind.resource) if cr_key.namespace == key.namespace)
+                keys = self._cache.keys_in(kind.resource, key.namespace)
+                yield from self._reconciler.observers.concerned(keys, key.resource, before, self._foreign(key))
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""

@@ -12,6 +12,7 @@ from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
+from memcached_operator.cache.observers import Observers
 from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
@@ -60,6 +61,7 @@ class Reconciler:
         self._missing = missing
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
+        self.observers = Observers()
         self._applier = Applier(client, cache)
         self._pod_steps = PodSteps(client, cache)
         self._cooldown = Cooldown()
@@ -130,12 +132,14 @@ class Reconciler:
             self._mount_events.forget(key)
             self._creation_events.forget(key)
             self._applier.forget_deleted()
+            self.observers.remember(key, None)
             return "success"
         for child_key in self._retention.incomplete(self._cache, kind, cr):
             await get_live(self._client, self._cache, child_key)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
+        self.observers.remember(key, plan.observed)
         try:
             result = await self._apply(kind, key, snapshot, plan)
         except StaleError:
@@ -232,7 +236,8 @@ def gather(
             pods += [pod for pod in labeled if controller.owns(pod, workload)]
         elif (other := cache.get(workload_key)) and may_be_adopted(other, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = other
-    foreign = {resource: tuple(cache.foreign(resource, meta["namespace"])) for resource in kind.foreign.resources}
+    views = {resource: cache.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}
+    foreign = {resource: tuple(found.values()) for resource, found in views.items()}
     missing_here = frozenset(
         resource for resource in kind.optional if missing & {(resource, None), (resource, meta["namespace"])}
     )

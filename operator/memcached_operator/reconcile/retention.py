@@ -1,7 +1,7 @@
 """Decides what the cache keeps of each object. Anyone may write objects with our labels, of any size and number."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -54,6 +54,11 @@ class Retention:
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""
         return any(kind.foreign.includes(resource, obj) for kind in self._kinds)
+
+    def view(self, key: Key, obj: Object) -> Any:
+        """What a plan reads of an object of others."""
+        observing = (kind.foreign for kind in self._kinds if key.resource in kind.foreign.resources)
+        return next(observing).view(key.resource, obj)
 
     def size(self, resource: Resource, obj: Object) -> int:
         """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object."""

@@ -180,7 +180,7 @@ def test_foreign_objects_are_those_that_are_not_children() -> None:
     theirs = owned(resource=POD_DISRUPTION_BUDGETS, name="theirs", labels={})
     for obj in (ours, theirs, budget("b"), budget("a", labels=LABELS), budget("c", namespace="other")):
         cache.put(POD_DISRUPTION_BUDGETS, obj)
-    assert [each["metadata"]["name"] for each in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "b", "theirs"]
+    assert [key.name for key in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "b", "theirs"]
 
 
 def test_foreign_objects_are_read_only_up_to_a_number_of_bytes() -> None:
@@ -188,7 +188,7 @@ def test_foreign_objects_are_read_only_up_to_a_number_of_bytes() -> None:
     for name, size in (("a", MAX_FOREIGN // 2), ("b", MAX_FOREIGN // 2), ("c", 0)):
         spec = {"selector": {"matchLabels": {"a": "x" * size}}}
         cache.put(POD_DISRUPTION_BUDGETS, {**budget(name), "spec": spec})
-    assert [each["metadata"]["name"] for each in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "c"]
+    assert [key.name for key in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "c"]
 
 
 def test_foreign_objects_of_other_resources_are_not_indexed() -> None:

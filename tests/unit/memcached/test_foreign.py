@@ -8,7 +8,9 @@ from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
+from memcached_operator.memcached import foreign as module
 from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.memcached.foreign import FOREIGN, PER_POD
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.reconcile.retention import Retention
 from unit.builders import DEPLOYMENTS, LABELS, NOW, deployment, memcached, pod
@@ -22,11 +24,16 @@ def foreign(resource: Resource, spec: Object, name: str = "theirs") -> dict[Reso
     return {resource: ({"metadata": {"name": name, "namespace": "test"}, "spec": spec},)}
 
 
+def views(found: dict[Resource, tuple[Object, ...]]) -> dict[Resource, tuple[Any, ...]]:
+    """What a plan reads of these objects."""
+    return {resource: tuple(FOREIGN.view(resource, obj) for obj in objects) for resource, objects in found.items()}
+
+
 def planned(found: dict[Resource, tuple[Object, ...]], *pods: Object, live: Object | None = None, **spec: Any) -> Plan:
     """The plan of a Memcached beside these objects. `live`: its Deployment; None if another owner has one."""
     cr = {**memcached(), "spec": {"size": 2, **spec}}
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return plan_with(Images("example.com/memcached:1"))(Snapshot(cr, children, pods, foreign=found), NOW)
+    return plan_with(Images("example.com/memcached:1"))(Snapshot(cr, children, pods, foreign=views(found)), NOW)
 
 
 def kinds(plan: Plan) -> list[str]:
@@ -51,6 +58,41 @@ def test_budget_of_others_for_the_pods_replaces_ours(selector: dict[str, Any]) -
     assert "PodDisruptionBudget theirs selects the same pods" in notice
     assert "spec.podDisruptionBudget.enabled to false" in notice
     assert plan.problems == ()
+
+
+def test_budget_that_selects_one_pod_of_a_statefulset_replaces_ours() -> None:
+    pods = [pod(f"cache-{slot}") for slot in range(3)]
+    for each in pods:
+        each["metadata"]["labels"] = {**LABELS, PER_POD[0]: each["metadata"]["name"]}
+    found = foreign(POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": {PER_POD[0]: "cache-1"}}})
+    assert "PodDisruptionBudget" not in kinds(planned(found, *pods, **BUDGET))
+    other = foreign(POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": {PER_POD[0]: "cache-3"}}})
+    assert "PodDisruptionBudget" in kinds(planned(other, *pods, **BUDGET))
+
+
+def many(number: int, key: str) -> dict[Resource, tuple[Object, ...]]:
+    """Budgets of others, the last of which selects the pods."""
+    selectors = [
+        *({"matchLabels": {key: "x"}} for _ in range(number - 1)),
+        {"matchExpressions": [{"key": key, "operator": "DoesNotExist"}]},
+    ]
+    found = [foreign(POD_DISRUPTION_BUDGETS, {"selector": each}, f"b{index}") for index, each in enumerate(selectors)]
+    return {POD_DISRUPTION_BUDGETS: tuple(obj for each in found for obj in each[POD_DISRUPTION_BUDGETS])}
+
+
+def test_comparisons_of_budgets_with_pods_are_limited_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_COMPARISONS", 20)
+    pods = [pod(f"cache-{slot}") for slot in range(9)]
+    for each in pods:
+        each["metadata"]["labels"] = {**LABELS, PER_POD[0]: each["metadata"]["name"]}
+    # Without the labels that differ in each pod, there are the labels of new pods and those of all pods.
+    assert "PodDisruptionBudget" not in kinds(planned(many(9, "a"), *pods, **BUDGET))
+    plan = planned(many(9, PER_POD[0]), *pods, **BUDGET)
+    assert "PodDisruptionBudget" in kinds(plan)
+    (notice,) = plan.notices
+    assert "Of the 9 PodDisruptionBudgets in namespace test, only the first 2 by name are compared" in notice
+    assert "10 different sets of labels" in notice
+    assert planned(many(9, PER_POD[0]), *pods).notices == (), "the plan depends on no budget"
 
 
 def test_budget_of_others_for_a_pod_replaces_ours() -> None:
@@ -155,4 +197,4 @@ def test_autoscalers_of_anything_but_a_workload_cause_no_work(
     cache = Cache(Retention([KIND]))
     (obj,) = found[resource]
     cache.put(resource, {**obj, "metadata": {**obj["metadata"], "resourceVersion": "1"}})
-    assert [each["metadata"]["name"] for each in cache.foreign(resource, "test")] == ([] if ignored else ["theirs"])
+    assert [key.name for key in cache.foreign(resource, "test")] == ([] if ignored else ["theirs"])

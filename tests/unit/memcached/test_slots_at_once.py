@@ -9,6 +9,7 @@ from memcached_api.memcached.effective import slots_at_once
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kind import Plan, Resize, Snapshot
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
+from memcached_operator.memcached.foreign import FOREIGN
 from memcached_operator.memcached.plan import plan_with
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import NEW, OLD, created
@@ -67,7 +68,7 @@ def planned(spec: dict[str, Any], missing: int, foreign: Object | None = None) -
     pods = [created(slot, live["spec"]["template"], OLD) for slot in range(spec["size"] - missing)]
     for pod in pods:
         pod["metadata"]["annotations"] = {}
-    others = {} if foreign is None else {POD_DISRUPTION_BUDGETS: (foreign,)}
+    others = {} if foreign is None else {POD_DISRUPTION_BUDGETS: (FOREIGN.view(POD_DISRUPTION_BUDGETS, foreign),)}
     children = {Key(STATEFULSETS, "test", "cache"): live}
     return PLAN(Snapshot(cr, children, tuple(pods), foreign=others, resize=Resize.ANY), NOW)
 

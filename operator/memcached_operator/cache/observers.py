@@ -1,0 +1,57 @@
+"""Which custom resources a change of an object of others concerns."""
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from memcached_operator.kube.resource import Key, Resource
+
+MAX_COMPARISONS: Final = 4_000
+"""Comparisons of one change with what plans have read, each of about 1 µs. The custom resources beyond are reconciled
+without one: the change costs the turns of its own namespace."""
+
+
+class Observed(Protocol):
+    """What the last plan of a custom resource has compared with the objects of others, as in `kind`."""
+
+    def comparisons(self, resource: Resource) -> int: ...
+
+    def effect(self, resource: Resource, view: Any) -> Hashable: ...
+
+
+class Observers:
+    """What the last plan of each custom resource has observed."""
+
+    def __init__(self) -> None:
+        self._observed: dict[Key, Observed] = {}
+
+    def remember(self, key: Key, observed: Observed | None) -> None:
+        """Remember this of the newest plan. None: every change concerns it."""
+        if observed is None:
+            self._observed.pop(key, None)
+        else:
+            self._observed[key] = observed
+
+    def concerned(
+        self, keys: Iterable[Key], resource: Resource, before: Mapping[Key, Any], after: Mapping[Key, Any]
+    ) -> Iterator[Key]:
+        """Those custom resources whose plan depends on the change of the views of their namespace.
+
+        Their plans have read `before`, or views with the same effect. One without a plan is concerned.
+        """
+        changed = [key for key in before.keys() | after.keys() if before.get(key) is not after.get(key)]
+        left = MAX_COMPARISONS
+        for key in keys if changed else ():
+            observed = self._observed.get(key)
+            if observed is None:
+                yield key
+                continue
+            left -= 2 * observed.comparisons(resource) * len(changed)
+            if left < 0 or any(_differs(observed, resource, before, after, each) for each in changed):
+                yield key
+
+
+def _differs(
+    observed: Observed, resource: Resource, before: Mapping[Key, Any], after: Mapping[Key, Any], key: Key
+) -> bool:
+    effects = (observed.effect(resource, views[key]) if key in views else None for views in (before, after))
+    return next(effects) != next(effects)

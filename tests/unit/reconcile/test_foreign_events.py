@@ -1,0 +1,149 @@
+"""Which Memcacheds are reconciled when an object of others changes: those whose plan depends on the change."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, cast
+
+from memcached_api.images import Images
+from memcached_operator.kube.client import ApiClient
+from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.manager import Manager
+from memcached_operator.runtime.queue import Queue
+from unit import builders
+from unit.fakes import Api
+from unit.reconcile.test_gather import member
+
+WITH_BUDGET = {"podDisruptionBudget": {"enabled": True}}
+OTHER_TEAM = {"podTemplate": {"metadata": {"labels": {"team": "other"}}}}
+LABEL = {"matchLabels": {"team": "web"}}
+
+Event = tuple[Resource, Any, Object]
+
+
+def made(name: str, **spec: Any) -> Object:
+    """A Memcached."""
+    cr = builders.memcached(name, uid=name)
+    return {**cr, "spec": {"size": 2, "image": "example.com/memcached:1", **spec}}
+
+
+def theirs(resource: Resource, version: int, name: str = "theirs", **spec: Any) -> Event:
+    """An event of an object of another owner."""
+    meta = {"name": name, "namespace": "test", "resourceVersion": str(version)}
+    return resource, "updated", {"metadata": meta, "spec": spec}
+
+
+def budget(version: int, **selector: Any) -> Event:
+    """An event of a budget."""
+    return theirs(POD_DISRUPTION_BUDGETS, version, selector=selector, maxUnavailable=1)
+
+
+def autoscaler(version: int, name: str, **spec: Any) -> Event:
+    """An event of an autoscaler of the Deployment with this name."""
+    return theirs(
+        AUTOSCALERS, version, scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, **spec
+    )
+
+
+DELETED: Event = (POD_DISRUPTION_BUDGETS, "deleted", budget(9)[2])
+
+
+class WithEvents(Api):
+    """An API server that reports deletions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.manager = Manager(cast("ApiClient", self), [memcached(Images("example.com/memcached:1"))])
+
+    async def delete(self, key: Key, uid: str, resource_version: str) -> Object:
+        """Delete an object."""
+        found = self.objects[key]
+        reply = await super().delete(key, uid, resource_version)
+        self.version += 1
+        meta = {**found["metadata"], "resourceVersion": str(self.version)}
+        self.manager.handle_event(key.resource, "deleted", {**found, "metadata": meta})
+        return reply
+
+
+def enqueued(crs: Sequence[Object], *events: Event, pods: Sequence[Object] = ()) -> list[list[str]]:
+    """The Memcacheds that each event enqueues, after each of them was reconciled."""
+
+    async def run() -> list[list[str]]:
+        api = WithEvents()
+        manager = api.manager
+        reconciler, queue = vars(manager)["_reconciler"], cast("Queue[Key]", vars(manager)["_queue"])
+
+        async def reconciled() -> list[str]:
+            """Reconcile what is enqueued."""
+            keys = [await queue.get() for _ in range(len(queue))]
+            for key in keys:
+                queue.done(key)
+                await reconciler.reconcile(key)
+            while len(queue):  # reconciles that follow from the own writes
+                queue.done(key := await queue.get())
+                await reconciler.reconcile(key)
+            return sorted(key.name for key in keys)
+
+        for cr in crs:
+            api.put(Key(MEMCACHEDS, "test", cr["metadata"]["name"]), cr)
+            manager.handle_event(MEMCACHEDS, "updated", cr)
+        await reconciled()
+        for pod in pods:
+            manager.handle_event(PODS, "updated", pod)
+        await reconciled()
+        found: list[list[str]] = []
+        for event in events:
+            manager.handle_event(*event)
+            found.append(await reconciled())
+        return found
+
+    return asyncio.run(run())
+
+
+def test_budget_concerns_those_whose_pods_it_begins_or_ends_to_select() -> None:
+    crs = [
+        made("one", **WITH_BUDGET, podTemplate={"metadata": {"labels": {"team": "web"}}}),
+        made("two", **WITH_BUDGET, **OTHER_TEAM),
+        made("none", podTemplate={"metadata": {"labels": {"team": "web"}}}),
+    ]
+    assert enqueued(
+        crs,
+        budget(1, matchLabels={"team": "nobody"}),
+        budget(2, **LABEL),
+        budget(3, matchExpressions=[{"key": "team", "operator": "In", "values": ["web", "x"]}]),
+        budget(4, matchExpressions=[{"key": "team", "operator": "In", "values": ["x", "other"]}]),
+        budget(5, matchExpressions=[{"key": "team", "operator": "NotIn", "values": ["other"]}]),
+        DELETED,
+    ) == [[], ["one"], [], ["one", "two"], ["one", "two"], ["one"]]
+
+
+def test_budget_is_compared_with_the_labels_of_pods_too() -> None:
+    """Another client has added a label to a pod."""
+    pod = member("one-0")
+    pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "app.kubernetes.io/instance": "one", "team": "web"}
+    pod["metadata"]["ownerReferences"][0]["name"] = "one-abc"
+    crs = [made("one", **WITH_BUDGET), made("two", **WITH_BUDGET)]
+    assert enqueued(crs, budget(1, **LABEL), pods=[pod]) == [["one"]]
+    assert enqueued(crs, budget(1, **LABEL)) == [[]]
+
+
+def test_autoscaler_concerns_its_target() -> None:
+    assert enqueued(
+        [made("one"), made("two")],
+        autoscaler(1, "one"),
+        autoscaler(2, "one", maxReplicas=5),
+        autoscaler(3, "two"),
+        autoscaler(4, "other"),
+    ) == [["one"], [], ["one", "two"], ["two"]]
+
+
+def test_change_of_the_spec_changes_what_is_compared() -> None:
+    before = made("one", **WITH_BUDGET, **OTHER_TEAM)
+    after = made("one", **WITH_BUDGET, podTemplate={"metadata": {"labels": {"team": "web"}}})
+    after["metadata"] = {**after["metadata"], "resourceVersion": "1000", "generation": 2}
+    assert enqueued([before], budget(1, **LABEL), (MEMCACHEDS, "updated", after), DELETED) == [[], ["one"], ["one"]]
+
+
+def test_object_without_a_plan_is_reconciled_at_each_change() -> None:
+    events = budget(1, **LABEL), budget(2, matchLabels={"a": "b"})
+    assert enqueued([made("one", size="x")], *events) == [["one"], ["one"]]

@@ -140,10 +140,10 @@ class Cache:
         """The key of every known object of a resource whose controller has this uid."""
         return list(self._index.get(("owner", resource, uid), ()))
 
-    def of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> Iterator[Object]:
-        """Every known object of a resource that carries the labels of one instance."""
+    def entries_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> Iterator[Entry]:
+        """Every known object of a resource that carries the labels of one instance, not decoded."""
         keys = self.keys_of_instance(resource, namespace, app_name, instance)
-        return (obj for key in keys if (obj := self.get(key)) is not None)
+        return (entry for key in keys if (entry := self.entry(key)) is not None)
 
     def keys_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> list[Key]:
         """The key of every known object of a resource that carries the labels of one instance."""

@@ -57,7 +57,7 @@ class Manager:
         self._retention = Retention(kinds)
         self._cache = Cache(self._retention)
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
-        limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, {kind.resource: kind.owns for kind in kinds}).of)
+        limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, kinds).of)
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
         self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
         self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace

@@ -13,6 +13,7 @@ from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJE
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
 from memcached_operator.cache.observers import Observers
+from memcached_operator.cache.sizes import head, smallest
 from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
@@ -158,6 +159,7 @@ class Reconciler:
                 # It was deleted meanwhile, or a child has become too large to be kept: not all of it is known now.
                 self._queue.add(key)
                 return "requeue"
+            del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(key.namespace))
@@ -220,7 +222,7 @@ def gather(
     missing: AbstractSet[tuple[Resource, str | None]],
     resize: Resize | None = None,
 ) -> Snapshot:
-    """The snapshot of a custom resource from the cache. Decodes each child and each pod once.
+    """The snapshot of a custom resource from the cache. Decodes each child and each pod once, at most MAX_PODS of pods.
 
     `missing`, `resize`: as for `Reconciler`.
     """
@@ -232,8 +234,8 @@ def gather(
     for controller in kind.workloads:
         workload_key = Key(controller.resource, meta["namespace"], meta["name"])
         if workload := children.get(workload_key):
-            labeled = cache.of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
-            pods += [pod for pod in labeled if controller.owns(pod, workload)]
+            labeled = cache.entries_of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
+            pods += smallest(entry for entry in labeled if controller.owns(head(entry), workload))
         elif (other := cache.get(workload_key)) and may_be_adopted(other, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = other
     views = {resource: cache.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}

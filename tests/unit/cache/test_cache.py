@@ -97,9 +97,9 @@ def test_pods_are_found_by_the_labels_of_their_instance() -> None:
     cache = Cache()
     cache.put(PODS, pod("a"))
     cache.put(PODS, pod("b"))
-    assert len(list(cache.of_instance(PODS, "test", "memcached", "cache"))) == 2
-    assert list(cache.of_instance(PODS, "other", "memcached", "cache")) == []
-    assert list(cache.of_instance(PODS, "test", "memcached", "other")) == []
+    assert len(list(cache.entries_of_instance(PODS, "test", "memcached", "cache"))) == 2
+    assert list(cache.entries_of_instance(PODS, "other", "memcached", "cache")) == []
+    assert list(cache.entries_of_instance(PODS, "test", "memcached", "other")) == []
 
 
 def test_whole_object_keeps_manager_operation_subresource_and_time_of_managed_fields() -> None:
@@ -157,7 +157,7 @@ def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> N
         expected = [obj for obj in objects if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
         assert sorted(cache.owned_by(DEPLOYMENTS, owner)) == sorted(key_of(DEPLOYMENTS, obj) for obj in expected)
     labelled = [obj for obj in objects if obj["metadata"]["labels"]]
-    found = list(cache.of_instance(DEPLOYMENTS, "test", "memcached", "cache"))
+    found = [entry.object() for entry in cache.entries_of_instance(DEPLOYMENTS, "test", "memcached", "cache")]
     assert sorted(map(str, found)) == sorted(map(str, labelled))
 
 

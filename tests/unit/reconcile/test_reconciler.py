@@ -72,7 +72,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
     async def run() -> None:
         cache = Cache()
         kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
-        queue = Queue[Key]("test", limits=Limits(size=Sizes(cache, {MEMCACHEDS: kind.owns}).of))
+        queue = Queue[Key]("test", limits=Limits(size=Sizes(cache, [kind]).of))
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
         reconciler = Reconciler(api.client, cache, queue, [kind])

@@ -77,7 +77,8 @@ def test_owner_and_labels_of_other_objects_are_kept() -> None:
     cache = made(memcached())
     cache.put(SERVICES, large(SERVICES, "other", labels={**LABELS, "theirs": LARGE}))
     (key,) = cache.owned_by(SERVICES, "cr")
-    (found,) = cache.of_instance(SERVICES, "test", "memcached", "cache")
+    (entry,) = cache.entries_of_instance(SERVICES, "test", "memcached", "cache")
+    found = entry.object()
     assert (key.name, found["metadata"]["name"], found["metadata"]["labels"]) == ("other", "other", LABELS)
     assert found["metadata"]["resourceVersion"]
     assert found["metadata"]["uid"]

@@ -85,13 +85,16 @@ def observed(snapshot: Snapshot, labels: Mapping[str, str] | None) -> Observed:
     name = snapshot.cr["metadata"]["name"]
     if labels is None:
         return Observed(name)
-    all_labels = [labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)]
-    shared = [{key: value for key, value in each.items() if key not in PER_POD} for each in all_labels]
-    return Observed(name, _different(shared), _different(all_labels))
+    different = _different([labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)])
+    if not any(key in each for each in different for key in PER_POD):
+        return Observed(name, different, different)
+    shared = [{key: value for key, value in each.items() if key not in PER_POD} for each in different]
+    return Observed(name, _different(shared), different)
 
 
 def _different(labels: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
-    return tuple({frozenset(each.items()): each for each in labels}.values())
+    # The API server sorts labels, so equal ones have the same order.
+    return tuple({(*each, *each.values()): each for each in labels}.values())
 
 
 def foreign_budget(snapshot: Snapshot, compared: Observed) -> str | None:

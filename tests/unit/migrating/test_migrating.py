@@ -16,7 +16,7 @@ import goldens
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import nested_map
-from memcached_operator.workloads.selectors import selects
+from memcached_operator.workloads.selectors import Selector
 from memcached_webhooks.kinds.memcached import warnings
 from support.admitted import admitted
 from support.code_blocks import code_blocks
@@ -176,7 +176,7 @@ def selectors(objects: list[Object]) -> Iterator[tuple[str, Object]]:
 def selecting(old: list[Object], new: list[Object]) -> set[str]:
     """The kinds of the old objects that select the new pods."""
     labels = workload(new)["spec"]["template"]["metadata"]["labels"]
-    return {kind for kind, selector in selectors(old) if selects(selector, labels)}
+    return {kind for kind, selector in selectors(old) if Selector(selector).selects(labels)}
 
 
 def names(objects: list[Object]) -> set[tuple[str, str, str]]:

@@ -21,7 +21,8 @@ from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.record import is_planned_end, takes_back
+from memcached_operator.memcached.updates.confirmation import takes_back
+from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state

@@ -144,4 +144,5 @@ def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
     degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
-    assert degraded["message"].endswith("in spec.imagePullSecrets")
+    loss = "Changing spec.image or spec.imagePullSecrets replaces the pods, and their items are lost"
+    assert degraded["message"].endswith(f"in spec.imagePullSecrets. {loss}")

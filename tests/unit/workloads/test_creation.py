@@ -14,7 +14,7 @@ from unit.builders import NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
-RAISE = "raise ResourceQuota none, or lower the size or the requests and limits"
+RAISE = "raise ResourceQuota none, or lower spec.size or spec.resources"
 FAILING: Any = {"ReplicaFailure": {"status": "True", "message": "no", "lastUpdateTime": "2030-01-01T11:00:00Z"}}
 
 

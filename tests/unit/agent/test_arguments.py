@@ -127,8 +127,8 @@ def test_restart_of_the_agent_loses_nothing(pod: Pod) -> None:
 
 
 EMPTY = (
-    "/args is empty; restore the annotation memcached-operator.example.com/args of the pod. To replace the pod and lose "
-    "its items, delete it"
+    "/args is empty; restore the annotation memcached-operator.example.com/args of the pod. To replace the pod and "
+    "lose its items, delete it"
 )
 
 

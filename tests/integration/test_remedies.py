@@ -6,16 +6,17 @@ from typing import Any, Final
 import pytest
 
 from integration.control_plane import NAMESPACES, ControlPlane, eventually
-from integration.test_creation import hasten, reported
+from integration.test_creation import KINDS, hasten, make, obj, reported
+from integration.test_interventions import run
 from integration.test_manager import cache, create, missing, patch, run_operator, wait_until_ready
+from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import CONFIG_MAPS, POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
+from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
 from support.draining import condition, evict, is_ready, pods_of
 
 LEVEL: Final = "pod-security.kubernetes.io/enforce"
-UNCONFINED: Final[Object] = {"securityContext": {"seccompProfile": {"type": "Unconfined"}}}
 HEALTHY: Final = "All components are healthy"
 
 
@@ -47,28 +48,29 @@ def test_cache_that_was_created_while_paused_gets_its_pods(plane: ControlPlane, 
     run_operator(plane, (namespace,), scenario)
 
 
-@pytest.mark.parametrize("identity", ["Pooled", "Stable"])
-@pytest.mark.parametrize("change", ["fields", "level"])
-def test_pods_that_violate_pod_security(
-    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch, identity: str, change: str
-) -> None:
-    """Remove the fields that it names, or lower the level of the namespace."""
+INJECTED: Final[Object] = {"initContainers": [{"name": "proxy", "image": "example.com/proxy:1"}]}
+
+
+def test_pods_that_violate_pod_security(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Correct what adds a container to the pods, here to their template; lower the level for an AppService."""
     hasten(monkeypatch)
-    plane.change(Key(NAMESPACES, "", namespace), {"metadata": {"labels": {LEVEL: "restricted"}}})
+    level = Key(NAMESPACES, "", namespace)
+    plane.change(level, {"metadata": {"labels": {LEVEL: "restricted"}}})
+    app, workload = Key(APPSERVICES, namespace, "app"), Key(DEPLOYMENTS, namespace, "cache")
 
     async def scenario(client: ApiClient) -> None:
-        await create(client, cache(namespace, size=1, identity=identity, podTemplate={"spec": UNCONFINED}))
-        loss = "Changing the fields that it names replaces the pods, and their items are lost"
-        await eventually(partial(reported, client, of(namespace), "ApplyFailed", "violates PodSecurity"))
-        await eventually(partial(reported, client, of(namespace), "ApplyFailed", loss))
-        if change == "fields":
-            await patch(client, of(namespace), {"spec": {"podTemplate": {"spec": {"securityContext": None}}}})
-        else:
-            labels = {"metadata": {"labels": {LEVEL: "privileged"}}}
-            await patch(client, Key(NAMESPACES, "", namespace), labels)
+        await create(client, cache(namespace, size=1, rollout={"maxUnavailable": 1, "maxSurge": 0}))
+        await wait_until_ready(client, namespace)
+        await patch(client, workload, {"spec": {"template": {"spec": INJECTED}}})
+        await make(client, APPSERVICES, obj(APPSERVICES, "app", namespace, spec={"image": "example.com/app:1"}))
+        for key in (of(namespace), app):
+            await eventually(partial(reported, client, key, "ApplyFailed", "violates PodSecurity"))
+        await patch(client, workload, {"spec": {"template": {"spec": {"initContainers": []}}}})
         await healthy(client, namespace)
+        await patch(client, level, {"metadata": {"labels": {LEVEL: "baseline"}}})
+        await wait_until_ready(client, namespace, "app", APPSERVICES)
 
-    run_operator(plane, (namespace,), scenario)
+    run_operator(plane, (namespace,), scenario, kinds=KINDS)
 
 
 def test_immutable_config_map_is_deleted(plane: ControlPlane, namespace: str) -> None:
@@ -87,6 +89,26 @@ def test_immutable_config_map_is_deleted(plane: ControlPlane, namespace: str) ->
         assert before[0] in [pod["metadata"]["uid"] for pod in await pods_of(client, namespace)]
 
     run_operator(plane, (namespace,), scenario)
+
+
+@pytest.mark.usefixtures("kubeconfig")
+def test_paused_app_service_is_resumed_with_the_command_of_its_message(plane: ControlPlane, namespace: str) -> None:
+    app = Key(APPSERVICES, namespace, "app")
+
+    async def message(client: ApiClient) -> str:
+        found = condition(await client.get(app) or {}, "Progressing")
+        return found["message"] if found.get("reason") == "Paused" else ""
+
+    async def scenario(client: ApiClient) -> None:
+        await make(client, APPSERVICES, obj(APPSERVICES, "app", namespace, spec={"image": "example.com/app:1"}))
+        await wait_until_ready(client, namespace, "app", APPSERVICES)
+        await patch(client, Key(DEPLOYMENTS, namespace, "app"), {"spec": {"paused": True}})
+        await patch(client, app, {"spec": {"image": "example.com/app:2"}})
+        found = await eventually(partial(message, client))
+        await run(found[found.index("kubectl") :])
+        await wait_until_ready(client, namespace, "app", APPSERVICES)
+
+    run_operator(plane, (namespace,), scenario, kinds=KINDS)
 
 
 def test_budget_that_delays_a_drain_is_raised_or_disabled(plane: ControlPlane, namespace: str) -> None:

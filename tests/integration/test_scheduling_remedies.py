@@ -9,9 +9,9 @@ from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
 from kubectl_memcached.model.scheduling import REMEDIES
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node
+from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node, pods_of
 
 Remedy = Callable[[ApiClient, str], Awaitable[None]]
 SMALL: Final[Object] = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
@@ -60,6 +60,31 @@ def change_pod(**fields: Any) -> Remedy:
     return change(podTemplate={"spec": fields})
 
 
+async def delete_first(client: ApiClient, pool: str) -> None:
+    """Delete the pod that runs, which has the previous affinity."""
+    for pod in await pods_of(client, pool):
+        if is_ready(pod):
+            await client.request("DELETE", PODS.path(pool, pod["metadata"]["name"]))
+
+
+async def relax_and_delete(client: ApiClient, pool: str) -> None:
+    """Relax the affinity. The next message then says what to delete."""
+    await change_pod(affinity=None)(client, pool)
+    await message_with(client, pool, "existing pods anti-affinity")
+    await delete_first(client, pool)
+
+
+async def message_with(client: ApiClient, pool: str, text: str) -> None:
+    """Wait until the cache reports this message of the scheduler."""
+
+    async def reported() -> bool:
+        found = await client.get(Key(MEMCACHEDS, pool, "cache")) or {}
+        message = condition(found, "Available").get("message", "")
+        return "cannot be scheduled" in message and text in message
+
+    await eventually(reported)
+
+
 class Case(NamedTuple):
     """`nodes`: their content. `text`: a part of the scheduler's message. `remedies`: each is enough by itself."""
 
@@ -67,6 +92,8 @@ class Case(NamedTuple):
     nodes: tuple[Object, ...]
     spec: Object
     remedies: dict[str, Remedy]
+    before: Remedy | None = None
+    """A change of a running cache that leads to the message."""
 
 
 TAINT: Final = {"key": "example.com/a", "value": "b", "effect": "NoSchedule"}
@@ -98,7 +125,7 @@ CASES: Final = (
     Case(
         "Insufficient memory",
         ({"memory": "200Mi"},),
-        {"size": 1, "cache": {"memory": "512Mi"}},
+        {"size": 1, "cache": {"memory": "512Mi"}, "resources": {}},
         {
             "lower the cache": change(cache={"memory": "64Mi"}),
             "lower the request": change(resources={"requests": {"memory": "100Mi"}}),
@@ -138,7 +165,14 @@ CASES: Final = (
         "match pod anti-affinity",
         ({},),
         {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
-        {"relax": change_pod(affinity=None), "add": add_node},
+        {"relax": relax_and_delete, "add": add_node},
+    ),
+    Case(
+        "existing pods anti-affinity",
+        ({},),
+        {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
+        {"delete": delete_first, "add": add_node},
+        change_pod(affinity=None),
     ),
     Case("Too many pods", ({"pods": "1"},), {"size": 2}, {"add": add_node}),
 )
@@ -169,12 +203,10 @@ def test_pods_are_scheduled_after_each_remedy(plane: ControlPlane, namespace: st
             for index, content in enumerate(case.nodes):
                 await add(client, namespace, index, **content)
             await create(client, cache(namespace, **{**SMALL, **spec, **placed(namespace, **fields)}))
-
-            async def reported() -> bool:
-                message = condition(await client.get(key) or {}, "Available").get("message", "")
-                return "cannot be scheduled" in message and case.text in message
-
-            await eventually(reported)
+            if case.before is not None:
+                await message_with(client, namespace, "match pod anti-affinity")
+                await case.before(client, namespace)
+            await message_with(client, namespace, case.text)
             await remedy(client, namespace)
             assert condition(await wait_until_ready(client, namespace), "Degraded")["reason"] == "AsExpected", number
             await client.request("DELETE", MEMCACHEDS.path(namespace, "cache"))

@@ -9,7 +9,7 @@ from memcached_api.memcached.effects import FIELDS, Effect, Needs
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 
 PATH: Final = re.compile(r"\bspec(?:\.\w+)+")
-PHRASES: Final = ("its name", "the fields that it names")
+PHRASES: Final = ("its name",)
 """The words with which remedies for errors of the API server mean fields of `spec.podTemplate`."""
 
 ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b")

@@ -27,8 +27,8 @@ REMEDIES: Final = tuple(
         # k8s.io/pod-security-admission
         (
             r"violates PodSecurity",
-            "remove the fields that it names, or lower the level in the label pod-security.kubernetes.io/enforce of "
-            "the namespace",
+            "lower the level in the label pod-security.kubernetes.io/enforce of the namespace or, if another program "
+            "adds to the pods what the message names, correct that program",
         ),
     )
 )

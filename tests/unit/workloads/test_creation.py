@@ -264,7 +264,7 @@ REMEDIES: dict[str, tuple[str, str]] = {
     ),
     "priority": ("no PriorityClass with name nope was found", "create PriorityClass nope, or correct its name"),
     "runtime": ('pod rejected: RuntimeClass "nope" not found', "create RuntimeClass nope, or correct its name"),
-    "security": ('violates PodSecurity "restricted:latest": privileged', "remove the fields that it names"),
+    "security": ('violates PodSecurity "restricted:latest": privileged', "lower the level in the label"),
     "webhook": ('admission webhook "a.example.com" denied the request: no', ""),
     "unknown": ("{}", ""),
 }

@@ -9,9 +9,9 @@ from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
 from kubectl_memcached.model.scheduling import REMEDIES
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import PODS, Key, Object
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node, pods_of
+from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node
 
 Remedy = Callable[[ApiClient, str], Awaitable[None]]
 SMALL: Final[Object] = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
@@ -60,18 +60,14 @@ def change_pod(**fields: Any) -> Remedy:
     return change(podTemplate={"spec": fields})
 
 
-async def delete_first(client: ApiClient, pool: str) -> None:
-    """Delete the pod that runs, which has the previous affinity."""
-    for pod in await pods_of(client, pool):
-        if is_ready(pod):
-            await client.request("DELETE", PODS.path(pool, pod["metadata"]["name"]))
+AT_ONCE: Final = change(rollout={"maxUnavailable": "100%"})
 
 
-async def relax_and_delete(client: ApiClient, pool: str) -> None:
-    """Relax the affinity. The next message then says what to delete."""
+async def relax(client: ApiClient, pool: str) -> None:
+    """Relax the affinity. The next message then says how the pods with the previous one give way."""
     await change_pod(affinity=None)(client, pool)
     await message_with(client, pool, "existing pods anti-affinity")
-    await delete_first(client, pool)
+    await AT_ONCE(client, pool)
 
 
 async def message_with(client: ApiClient, pool: str, text: str) -> None:
@@ -165,13 +161,13 @@ CASES: Final = (
         "match pod anti-affinity",
         ({},),
         {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
-        {"relax": relax_and_delete, "add": add_node},
+        {"relax": relax, "add": add_node},
     ),
     Case(
         "existing pods anti-affinity",
         ({},),
         {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
-        {"delete": delete_first, "add": add_node},
+        {"replace": AT_ONCE, "add": add_node},
         change_pod(affinity=None),
     ),
     Case("Too many pods", ({"pods": "1"},), {"size": 2}, {"add": add_node}),

@@ -34,7 +34,7 @@ VERBS: Final = (
     "add|change|correct|create|delete|exclude|free|give|issue|let|lower|raise|relax|remove|rename|renew|replace|request|"
     "restart|restore|run|set|stop|store|uncordon|upgrade|use|write"
 )
-IMPERATIVE: Final = re.compile(rf"(?:^(?:: )?|[.;] |, or |\bor |\bTo [^.]+, )(?:{VERBS})\b ", re.IGNORECASE)
+IMPERATIVE: Final = re.compile(rf"(?:^|[.;:] |, or |\bor |\bTo [^.]+, )(?:{VERBS})\b ", re.IGNORECASE)
 LOSES: Final = re.compile(
     r"\b(?:delete|replace) the pods?\b|(?<!not )\bset \S*restartedAt|\breplaces the pods\b", re.IGNORECASE
 )

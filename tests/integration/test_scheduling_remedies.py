@@ -9,9 +9,9 @@ from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
 from kubectl_memcached.model.scheduling import REMEDIES
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node
+from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node, nodes_of, pods_of
 
 Remedy = Callable[[ApiClient, str], Awaitable[None]]
 SMALL: Final[Object] = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
@@ -60,14 +60,25 @@ def change_pod(**fields: Any) -> Remedy:
     return change(podTemplate={"spec": fields})
 
 
-AT_ONCE: Final = change(rollout={"maxUnavailable": "100%"})
+async def at_once(client: ApiClient, pool: str) -> None:
+    """Replace all pods at once. The scheduler tries a pod again after 5 minutes, and a new one at once."""
+    await change(rollout={"maxUnavailable": "100%"})(client, pool)
+
+    async def replaced() -> bool:
+        pods = await pods_of(client, pool)
+        return len(pods) == 2 and not any("affinity" in pod["spec"] for pod in pods)
+
+    await eventually(replaced)
+    for pod in await pods_of(client, pool):
+        if not nodes_of([pod])[0]:
+            await client.request("DELETE", PODS.path(pool, pod["metadata"]["name"]))
 
 
 async def relax(client: ApiClient, pool: str) -> None:
     """Relax the affinity. The next message then says how the pods with the previous one give way."""
     await change_pod(affinity=None)(client, pool)
     await message_with(client, pool, "existing pods anti-affinity")
-    await AT_ONCE(client, pool)
+    await at_once(client, pool)
 
 
 async def message_with(client: ApiClient, pool: str, text: str) -> None:
@@ -167,7 +178,7 @@ CASES: Final = (
         "existing pods anti-affinity",
         ({},),
         {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
-        {"replace": AT_ONCE, "add": add_node},
+        {"replace": at_once, "add": add_node},
         change_pod(affinity=None),
     ),
     Case("Too many pods", ({"pods": "1"},), {"size": 2}, {"add": add_node}),

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from memcached_api.memcached.effective import effective
@@ -66,7 +67,8 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     live = snapshot.child(STATEFULSETS if has_slots else DEPLOYMENTS)
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
     spec, _ = checked(snapshot.cr)
-    rules = PodRules("Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, takes_back).within(live)
+    taken_back = partial(takes_back, revision=nested_map(live or {}, "status").get("updateRevision", ""))
+    rules = PodRules("Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, taken_back).within(live)
     reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
     return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=RESUME)
 

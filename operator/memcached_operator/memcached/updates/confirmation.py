@@ -172,13 +172,14 @@ def image_failure(pod: Object, record: UpdateRecord) -> str:
     return next(filter(None, failures), "")
 
 
-def takes_back(pod: Object, container: str, waiting: Mapping[str, Any]) -> bool:
+def takes_back(pod: Object, container: str, waiting: Mapping[str, Any], revision: str = "") -> bool:
     """Whether the error of an image is that of an update which is being taken back, or will be at once.
 
-    The plan reports it, with the remedy for a pod that uses its previous image.
+    The plan reports it, with the remedy for a pod that uses its previous image. `revision`: the target of the update;
+    one to another revision is not taken back.
     """
     record = record_of(pod)
-    if record is None or record.before is None or revision_of(pod) != record.revision:
+    if record is None or record.before is None or not revision_of(pod) == record.revision == revision:
         return is_taken_back(pod, container, waiting)
     return container in record.before.images and bool(_image_failure(pod, container, record))
 

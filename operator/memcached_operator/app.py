@@ -25,6 +25,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.images import count_outdated_agents, count_outdated_images
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
+from memcached_operator.runtime.memory import limit_of_container, memory_warning
 from memcached_operator.runtime.queue import MAX_DELAY
 from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
@@ -71,6 +72,8 @@ async def run(options: ControllerOptions) -> None:
     stop = asyncio.Event()
     stop_on_signals(stop)
     config = load_config()
+    if warning := memory_warning(len(options.watch_namespaces), limit_of_container()):
+        log.warning("%s", warning)
     namespace = os.environ.get("POD_NAMESPACE") or config.namespace
     async with AsyncExitStack() as stack:
         # The probe server starts before leader election: a standby must become Ready for a rollout to complete.

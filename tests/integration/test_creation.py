@@ -15,8 +15,8 @@ from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.creation_events import RETRY_ANNOTATION
-from memcached_operator.workloads import creation
+from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION
+from memcached_operator.workloads.problems import creation
 from support.draining import condition
 
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")

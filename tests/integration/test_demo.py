@@ -16,6 +16,8 @@ OTHERS = ("KUBECONFIG", "KUBE_VERSION", "MAKEFLAGS", "MFLAGS", "ARGS", "SCENES")
 """Variables of the caller that would change the demo."""
 NAME = f"demo-{os.getpid()}"
 
+pytestmark = pytest.mark.sweep  # whoever types `make test` has seen the demo
+
 
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:

@@ -22,7 +22,8 @@ from unit.config.test_documents import PAGES, examples
 
 __all__ = ["stages"]
 
-pytestmark = pytest.mark.server
+# Sweep: it asks what other programs think of the objects, and builds them.
+pytestmark = [pytest.mark.server, pytest.mark.sweep]
 
 PROGRAM = "gitops-diff"
 ARGO = "argocd-controller"

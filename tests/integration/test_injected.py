@@ -82,7 +82,7 @@ def test_container_of_another_client_is_reported_until_it_is_corrected_and_the_p
         await set_status(client, pod, initContainerStatuses=None)
         await mounting.set_running(client, pod, since=90, Ready="False")
         await wait_for_message(client, namespace, "Progressing", f"its readiness gate {GATE} (not set)")
-        await wait_for_message(client, namespace, "Degraded", "No component has failed, but pod")
+        await wait_for_message(client, namespace, "Degraded", "No component has failed, but 0 of 1 pods", GATE)
         await patch(client, workload, WITHOUT)
         await client.request("DELETE", PODS.path(namespace, pod["metadata"]["name"]))
         await mounting.set_running(client, await only_pod(client, namespace, injected=False))

@@ -154,7 +154,7 @@ def test_restart_by_kubectl_that_is_reverted_is_reported(plane: ControlPlane, na
     """With spec.rollout.restartedAt, the annotation is a field of the controller."""
 
     async def scenario(client: ApiClient) -> None:
-        spec = {**STABLE, "rollout": {"restartedAt": "2026-01-01T00:00:00Z"}}
+        spec: Object = {**STABLE, "rollout": {"restartedAt": "2026-01-01T00:00:00Z"}}
         await create(client, cache(namespace, **spec))
         await wait_until_ready(client, namespace)
         await run(f"kubectl rollout restart -n {namespace} statefulset cache")

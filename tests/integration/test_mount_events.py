@@ -12,7 +12,7 @@ from memcached_operator.kube.client import ApiClient, Page
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
-from memcached_operator.workloads.mounts import MAX_EVENTS
+from memcached_operator.workloads.problems.mounts import MAX_EVENTS
 from support import mounting
 from support.draining import condition
 

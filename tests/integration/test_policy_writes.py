@@ -22,7 +22,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.creation_events import RETRY_ANNOTATION
+from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION
 
 pytestmark = pytest.mark.server
 

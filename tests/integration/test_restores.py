@@ -91,7 +91,7 @@ async def live(client: ApiClient, namespace: str, saved: list[tuple[Resource, Ob
     return [await client.get(Key(resource, namespace, obj["metadata"]["name"])) or {} for resource, obj in saved]
 
 
-IDENTITIES = [({}, 4), ({"identity": "Stable"}, 5)]
+IDENTITIES: list[tuple[Object, int]] = [({}, 4), ({"identity": "Stable"}, 5)]
 
 
 @pytest.mark.server

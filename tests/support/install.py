@@ -2,6 +2,7 @@
 
 import subprocess
 
+from demo.cache import NAMESPACE as OF_THE_DEMO
 from support import installed
 from support.kube import kubectl
 from support.waiting import COMMAND
@@ -17,10 +18,14 @@ def make(*words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def remaining() -> list[str]:
-    """Our cluster-wide objects and the RoleBindings of all namespaces, by kind and name."""
+    """Our cluster-wide objects and the RoleBindings of all namespaces, by kind and name.
+
+    The namespace of `make demo` is not ours: it is kept for the user to look at.
+    """
     kinds = {obj["kind"] for obj in installed.rendered()}
     cluster_wide = {"Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding"}
     listed = ",".join(kinds & (cluster_wide | installed.CONFIGURATIONS.keys()))
     names = kubectl("get", listed, "-o", "name").stdout.split()
     names += kubectl("get", "rolebindings", "--all-namespaces", "-o", "name").stdout.split()
+    names = [name for name in names if name != f"namespace/{OF_THE_DEMO}"]
     return [name for name in names if "memcached" in name or "appservice" in name]

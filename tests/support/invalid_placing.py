@@ -19,6 +19,11 @@ def _nodes(term: dict[str, Any]) -> dict[str, Any]:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term]}}}
 
 
+LABEL_KEYS: Final[dict[str, dict[str, Any]]] = {
+    "matchLabels": {"labelSelector": {"matchLabels": {"a": "b"}}},
+    "mismatchLabelKeys": {"labelSelector": {}, "mismatchLabelKeys": ["a"]},
+}
+
 INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
     "label of the operator": (
         {"podTemplate": {"metadata": {"labels": {"app.kubernetes.io/name": "mine"}}}},
@@ -206,10 +211,7 @@ INVALID_PLACING: Final[dict[str, tuple[dict[str, Any], tuple[str, ...]]]] = {
             pod(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "zone", "matchLabelKeys": ["a"], **fields}]}}),
             (f"podAffinity.{REQUIRED}[0].matchLabelKeys", "must not have a key of matchLabels or mismatchLabelKeys"),
         )
-        for name, fields in {
-            "matchLabels": {"labelSelector": {"matchLabels": {"a": "b"}}},
-            "mismatchLabelKeys": {"labelSelector": {}, "mismatchLabelKeys": ["a"]},
-        }.items()
+        for name, fields in LABEL_KEYS.items()
     },
     "two names of nodes": (
         pod(affinity=_nodes({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]})),

@@ -106,8 +106,9 @@ def autoscaler_problems(snapshot: Snapshot) -> Iterator[Problem]:
 def _autoscaler(autoscaler: Object) -> str:
     """The object that a user edits: KEDA creates a HorizontalPodAutoscaler for a ScaledObject, and keeps its target."""
     owner = controller_of(autoscaler)
-    kind, name = (SCALED_OBJECT, owner["name"]) if _is_of_keda(owner) else (AUTOSCALERS.kind, None)
-    return f"{kind} {quote_if_needed(name or autoscaler['metadata']['name'])}"
+    if owner is not None and _is_of_keda(owner):
+        return f"{SCALED_OBJECT} {quote_if_needed(owner['name'])}"
+    return f"{AUTOSCALERS.kind} {quote_if_needed(autoscaler['metadata']['name'])}"
 
 
 def _retarget(autoscaler: Object, name: str) -> str:

@@ -48,7 +48,7 @@ def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention,
         effect = "replaced its pods, and their items are lost"
         if resource == STATEFULSETS:
             effect = "had no effect, because the controller updates the pods itself"
-        what = f"kubectl rollout restart of {name} at {quote_if_needed(text)} {effect}"
+        what = f"kubectl rollout restart of {name} at {quote_if_needed(str(text))} {effect}"
         yield Intervention(RESTARTED, f"{what}. {restart_remedy(snapshot.cr)}"), at
 
 

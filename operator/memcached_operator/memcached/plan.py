@@ -40,8 +40,8 @@ from memcached_operator.memcached.slots.pause import pause_notices, served_ports
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.workloads.children import inheriting, with_metadata
-from memcached_operator.workloads.creation import creation_failure
 from memcached_operator.workloads.pods import has_completed
+from memcached_operator.workloads.problems.creation import creation_failure
 from memcached_operator.workloads.times import earliest
 
 CREATION_DELAY, CONFLICT_DELAY = 0.5, 10.0

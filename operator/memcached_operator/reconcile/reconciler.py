@@ -18,8 +18,8 @@ from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
-from memcached_operator.reconcile.creation_events import CreationEvents
-from memcached_operator.reconcile.mount_events import MountEvents
+from memcached_operator.reconcile.events.creations import CreationEvents
+from memcached_operator.reconcile.events.mounts import MountEvents
 from memcached_operator.reconcile.ownership import may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result

@@ -10,10 +10,10 @@ from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
-from memcached_operator.workloads import creation, mounts
-from memcached_operator.workloads.failures import failures
-from memcached_operator.workloads.obstacles import obstacles
 from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
+from memcached_operator.workloads.problems import creation, mounts
+from memcached_operator.workloads.problems.failures import failures
+from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.statefulset import started

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
-from kubectl_memcached.model import replies
 from kubectl_memcached.model.objects import APP_SERVICES, RESOURCE, Object, selector, text
 from kubectl_memcached.model.pods import Pod, pods
+from kubectl_memcached.model.statistics import replies
 
 
 @dataclass(frozen=True)

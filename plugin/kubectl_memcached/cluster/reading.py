@@ -6,10 +6,10 @@ from kubectl_memcached.cluster.caches import Cache, Secrets
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import Session, for_each, session
 from kubectl_memcached.errors import PluginError
-from kubectl_memcached.model.metrics import AgentMetrics, agent_metrics
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.replies import Stats, parse_stats
-from kubectl_memcached.model.rows import Reading
+from kubectl_memcached.model.statistics.metrics import AgentMetrics, agent_metrics
+from kubectl_memcached.model.statistics.replies import Stats, parse_stats
+from kubectl_memcached.model.statistics.rows import Reading
 
 HEALTHY = "ok"
 """The response of the agent's /healthz without a problem."""

@@ -11,8 +11,8 @@ from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import Session, for_each, recovered, session
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.rates import increase
-from kubectl_memcached.model.replies import Stats, blocked, parse_stats
+from kubectl_memcached.model.statistics.rates import increase
+from kubectl_memcached.model.statistics.replies import Stats, blocked, parse_stats
 
 MAX_PODS: Final = 32
 """Pods that are watched at the same time: each needs a process of kubectl with about 40 MiB."""

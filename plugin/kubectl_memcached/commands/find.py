@@ -15,7 +15,7 @@ from kubectl_memcached.commands.options import cluster_command, name_argument, o
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model import units
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.replies import Item, check_key, parse_item
+from kubectl_memcached.model.statistics.replies import Item, check_key, parse_item
 from kubectl_memcached.progress import progress
 
 COLUMNS = ("POD", "SIZE", "EXPIRES IN", "LAST ACCESS", "READ", "CLASS", "PROBLEM")

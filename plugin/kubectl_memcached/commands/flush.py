@@ -11,7 +11,7 @@ from kubectl_memcached.cluster.sessions import session
 from kubectl_memcached.commands.options import cluster_command, name_argument, yes_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.replies import blocked
+from kubectl_memcached.model.statistics.replies import blocked
 
 RATE: Final = 6.0
 """Pods per minute: the clients fill one for 10 s before the next one is empty, too."""

@@ -17,9 +17,10 @@ from kubectl_memcached.commands.options import (
     seconds_option,
 )
 from kubectl_memcached.errors import ExitCode
-from kubectl_memcached.model import hot, units, watching
-from kubectl_memcached.model.hot import HotKey, PodTraffic, SpaceSaving
+from kubectl_memcached.model import units, watching
 from kubectl_memcached.model.pods import Pod
+from kubectl_memcached.model.statistics import hot
+from kubectl_memcached.model.statistics.hot import HotKey, PodTraffic, SpaceSaving
 from kubectl_memcached.progress import progress
 
 TOP: Final = 20

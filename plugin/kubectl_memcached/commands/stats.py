@@ -15,7 +15,7 @@ from kubectl_memcached.cluster.sessions import for_each, recovered, session
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option, pods_option
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.replies import Stats, by_class, parse_stats
+from kubectl_memcached.model.statistics.replies import Stats, by_class, parse_stats
 from kubectl_memcached.progress import progress
 
 SLABS: Final = {

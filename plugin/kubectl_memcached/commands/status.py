@@ -14,9 +14,10 @@ from kubectl_memcached.cluster.reading import readings
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, losses, rows, sizing, units
+from kubectl_memcached.model import conditions, losses, units
 from kubectl_memcached.model.objects import Object, integer, text
 from kubectl_memcached.model.shell import Shell
+from kubectl_memcached.model.statistics import rows, sizing
 from kubectl_memcached.progress import progress
 
 CONDITIONS = ("CONDITION", "STATUS", "REASON", "SINCE")

@@ -17,9 +17,10 @@ from kubectl_memcached.cluster.sessions import FOR_ALL, session
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.memcached.connection import Connection, MemcachedError
-from kubectl_memcached.model import rates, units
+from kubectl_memcached.model import units
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.replies import Stats, parse_stats
+from kubectl_memcached.model.statistics import rates
+from kubectl_memcached.model.statistics.replies import Stats, parse_stats
 from kubectl_memcached.progress import progress
 
 INTERVAL: Final = 2.0

@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from kubectl_memcached.model.replies import LIMIT_REACHED, UNAUTHENTICATED
+from kubectl_memcached.model.statistics.replies import LIMIT_REACHED, UNAUTHENTICATED
 
 TIMEOUT: Final = 10.0
 """Seconds to connect, and from a command to the next part of its reply."""

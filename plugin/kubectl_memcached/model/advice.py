@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kubectl_memcached.model import scheduling, sizing, units
+from kubectl_memcached.model import scheduling, units
 from kubectl_memcached.model.conditions import rollout, unobserved
 from kubectl_memcached.model.objects import Object, integer, text
 from kubectl_memcached.model.pods import AGENT, MEMCACHED, Container, Pod
-from kubectl_memcached.model.replies import number
-from kubectl_memcached.model.rows import Reading, Row, ratio
 from kubectl_memcached.model.shell import Shell
+from kubectl_memcached.model.statistics import sizing
+from kubectl_memcached.model.statistics.replies import number
+from kubectl_memcached.model.statistics.rows import Reading, Row, ratio
 
 CONNECTIONS: Final = 0.8
 """The smallest used share of the connections for advice. The alert in docs/monitoring.md has the same threshold."""

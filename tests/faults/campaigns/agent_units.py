@@ -55,11 +55,14 @@ CHECK = re.compile(r" - (assert|AssertionError|Failed: DID NOT RAISE|asyncio.exc
 
 
 async def run(sandbox: Sandbox, references: References, tests: tuple[str, ...]) -> None:
-    """Run the tests in these files. Only a failed check counts as one."""
+    """Run the tests in these files. Only a failed check counts as one.
+
+    With `CI`, pytest does not truncate the reasons in its summary to the width of the terminal.
+    """
     sources = " ".join(str(sandbox.settings.sources / root) for root in ROOTS)
     paths = f"pythonpath={sources} {ROOT / 'tools'} {ROOT / 'tests'}"
     process = await asyncio.create_subprocess_exec(
-        *(*PYTEST, "-o", paths, *tests), cwd=ROOT, env={**os.environ, "COLUMNS": "500"}, stdout=PIPE, stderr=STDOUT
+        *(*PYTEST, "-o", paths, *tests), cwd=ROOT, env={**os.environ, "CI": "true"}, stdout=PIPE, stderr=STDOUT
     )
     try:
         output = (await process.communicate())[0]

@@ -23,7 +23,7 @@ from memcached_api import conditions as c
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
-from memcached_operator.workloads.mounts import READ_PERIOD, RECENT
+from memcached_operator.workloads.problems.mounts import READ_PERIOD, RECENT
 from support import mounting
 
 SPEC = cache(size=1, **SLOTS, **mounting.NOWHERE)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubectl_memcached.model import rows
+from kubectl_memcached.model.statistics import rows
 from memcached_agent.metrics.connections import RESERVED, families
 from memcached_agent.metrics.exposition import render
 

@@ -1,5 +1,7 @@
 import asyncio
 import ssl
+import tracemalloc
+from asyncio.sslproto import SSLProtocol
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -54,6 +56,21 @@ def test_valid_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert (found.server, found.namespace) == ("https://127.0.0.1:6443", "mine")
     assert found.headers["Authorization"] == "Bearer secret"
     assert found.credentials is None
+
+
+def test_a_connection_reserves_little_memory() -> None:
+    """asyncio reserves 256 KiB, and each watched namespace has 17 connections."""
+
+    async def reserved() -> int:
+        loop = asyncio.get_running_loop()
+        tracemalloc.start()
+        protocol = SSLProtocol(loop, asyncio.Protocol(), ssl.create_default_context(), loop.create_future())
+        found = max(trace.size for trace in tracemalloc.take_snapshot().traces)
+        tracemalloc.stop()
+        protocol.connection_lost(None)
+        return found
+
+    assert asyncio.run(reserved()) < 2 * module.TLS_BUFFER
 
 
 def test_certificates_that_kubernetes_accepts_are_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -60,18 +60,19 @@ def test_manager_of_a_field(entries: list[Object], paths: list[Path], manager: M
 
 def test_takeover_leaves_to_others_only_the_fields_that_the_operator_does_not_own() -> None:
     """Not their fields of a status, and not what another client applies."""
-    mine = {"image": {}, "ports": {"k:1": {".": {}, "f:port": {}}}, "selector": {}}
+    mine: dict[str, Any] = {"image": {}, "ports": {"k:1": {".": {}, "f:port": {}}}, "selector": {}}
     applied = entry(FIELD_MANAGER, **mine)
-    ports = {"k:1": {".": {}, "f:port": {}, "f:protocol": {}}}
+    ports: Object = {"k:1": {".": {}, "f:port": {}, "f:protocol": {}}}
     status = entry("kubelet", subresource="status", image={})
-    theirs = entry("velero", **{**mine, "selector": {"f:a": {}}, "other": {}, "ports": ports})
+    more: dict[str, Any] = {**mine, "selector": {"f:a": {}}, "other": {}, "ports": ports}
+    theirs = entry("velero", **more)
     same = entry("kubectl-create", **mine)
     ssa = {**entry("argocd", **mine), "operation": "Apply"}
     result = managed({**applied, "operation": "Apply"})
     (ours,) = result["metadata"]["managedFields"]
     live = managed(theirs, status, same, ssa)
-    left = {"f:spec": {"f:other": {}, "f:ports": {"k:1": {"f:protocol": {}}}}}
-    changes = [
+    left: Object = {"f:spec": {"f:other": {}, "f:ports": {"k:1": {"f:protocol": {}}}}}
+    changes: list[Object] = [
         {"op": "test", "path": "/metadata/managedFields/2", "value": same},
         {"op": "remove", "path": "/metadata/managedFields/2"},
         {"op": "test", "path": "/metadata/managedFields/0", "value": theirs},

@@ -7,11 +7,11 @@ import pytest
 
 from kubectl_memcached.model.advice import needs_attention, of_object, of_pods
 from kubectl_memcached.model.conditions import REMEDIES, notices, remedies
-from kubectl_memcached.model.metrics import DAY, AgentMetrics
 from kubectl_memcached.model.pods import Container, Endpoint, Pod, pods
-from kubectl_memcached.model.replies import parse_stats
-from kubectl_memcached.model.rows import Reading, row
 from kubectl_memcached.model.shell import Shell
+from kubectl_memcached.model.statistics.metrics import DAY, AgentMetrics
+from kubectl_memcached.model.statistics.replies import parse_stats
+from kubectl_memcached.model.statistics.rows import Reading, row
 from unit.plugin.samples import Object, memcached, stats
 
 SHELL = Shell("shop", ("--context=a b",))

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from kubectl_memcached.cluster.watching import dropped
-from kubectl_memcached.model.hot import Hot, PodTraffic, SpaceSaving, hottest
-from kubectl_memcached.model.replies import parse_stats
+from kubectl_memcached.model.statistics.hot import Hot, PodTraffic, SpaceSaving, hottest
+from kubectl_memcached.model.statistics.replies import parse_stats
 from kubectl_memcached.model.watching import readable, requested, stored
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import RESOURCE, memcached, stats

@@ -6,10 +6,10 @@ import pytest
 
 from kubectl_memcached.model import units
 from kubectl_memcached.model.conditions import REMEDIES, is_ready, unobserved
-from kubectl_memcached.model.metrics import agent_metrics
 from kubectl_memcached.model.pods import Endpoint, endpoint, pods
-from kubectl_memcached.model.rates import rates
-from kubectl_memcached.model.replies import parse_stats, users
+from kubectl_memcached.model.statistics.metrics import agent_metrics
+from kubectl_memcached.model.statistics.rates import rates
+from kubectl_memcached.model.statistics.replies import parse_stats, users
 from memcached_api.conditions import MEANINGS, READY
 from unit.agent.test_users import VALID as VALID_USERS
 from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from kubectl_memcached.model.advice import of_pods
-from kubectl_memcached.model.metrics import AgentMetrics, Prediction, agent_metrics
 from kubectl_memcached.model.pods import Endpoint, Pod
-from kubectl_memcached.model.replies import parse_stats
-from kubectl_memcached.model.rows import Reading, row
 from kubectl_memcached.model.shell import Shell
-from kubectl_memcached.model.sizing import document, sentences
+from kubectl_memcached.model.statistics.metrics import AgentMetrics, Prediction, agent_metrics
+from kubectl_memcached.model.statistics.replies import parse_stats
+from kubectl_memcached.model.statistics.rows import Reading, row
+from kubectl_memcached.model.statistics.sizing import document, sentences
 from memcached_agent.insight.curve import Point
 from memcached_agent.insight.families import families
 from memcached_agent.insight.window import Result

@@ -10,8 +10,8 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
-from memcached_operator.reconcile.creation_events import RETRY_ANNOTATION, RETRY_MANAGER, CreationEvents
-from memcached_operator.workloads.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
+from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION, RETRY_MANAGER, CreationEvents
+from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
 from unit.builders import NOW, memcached, pod
 from unit.reconcile.test_mount_events import KEY, World, run
 from unit.workloads.test_creation import SLOTS, of_slot, statefulset
@@ -83,7 +83,7 @@ def _now(monkeypatch: pytest.MonkeyPatch) -> None:
         def now(_: Any) -> Any:
             return NOW
 
-    monkeypatch.setattr("memcached_operator.reconcile.creation_events.datetime", Clock)
+    monkeypatch.setattr("memcached_operator.reconcile.events.creations.datetime", Clock)
 
 
 def test_normal_creation_reads_nothing() -> None:

@@ -9,9 +9,9 @@ import pytest
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.reconcile.event_reader import MAX_BYTES
-from memcached_operator.reconcile.mount_events import MountEvents
-from memcached_operator.workloads.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
+from memcached_operator.reconcile.events.mounts import MountEvents
+from memcached_operator.reconcile.events.reader import MAX_BYTES
+from memcached_operator.workloads.problems.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
 from unit.builders import MEMCACHEDS, NOW, memcached
 from unit.workloads.test_mounts import event, running, stuck
 

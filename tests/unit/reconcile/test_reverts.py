@@ -12,12 +12,13 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.apply import Applier, build_intent
 from memcached_operator.reconcile.reconciler import gather
+from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.reverts import CALM, LIMIT, MAX_CAUSES, MAX_OWNERS, PERIOD, WINDOW, Reverts
 from unit.builders import LABELS, memcached
 from unit.fakes import Api
 
 KEY = Key(DEPLOYMENTS, "test", "cache")
-CHANGED = {"f:spec": {"f:replicas": {}, "f:minReadySeconds": {}}}
+CHANGED: Object = {"f:spec": {"f:replicas": {}, "f:minReadySeconds": {}}}
 
 
 def reported(uid: str = "cr") -> Object:
@@ -44,7 +45,7 @@ class Fight:
     async def read(self, _: Key) -> Object:
         """The child with its field managers."""
         self.reads += 1
-        entry = {"manager": self.manager, "operation": "Update", "subresource": "scale", "fieldsV1": CHANGED}
+        entry: Object = {"manager": self.manager, "operation": "Update", "subresource": "scale", "fieldsV1": CHANGED}
         return self.live(managedFields=[entry])
 
     def live(self, **meta: Any) -> Object:
@@ -216,10 +217,15 @@ def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
     """Also no reads: each of them would follow a deletion."""
     api, cache, cr = Api(), Cache(), reported()
     applier = Applier(api.client, cache)
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "cache", "namespace": "test", "labels": {}}}
+    service: Object = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "cache", "namespace": "test", "labels": {}},
+    }
     key = Key(SERVICES, "test", "cache")
     kind = memcached_kind(Images("example.com/memcached:1"))
-    requested = []
+    requested: list[bool] = []
+    result = Result()
     for _ in range(50):
         snapshot = gather(cache, kind, cr, frozenset())
         requested.append(applier.would_create(kind, snapshot, [service]))

@@ -8,8 +8,8 @@ import pytest
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads import creation
-from memcached_operator.workloads.creation_remedies import remedy
+from memcached_operator.workloads.problems import creation
+from memcached_operator.workloads.problems.creation_remedies import remedy
 from unit.builders import NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.failures import (
+from memcached_operator.workloads.problems.failures import (
     IMAGE_REASONS,
     MAX_CAUSE,
     START_REASONS,

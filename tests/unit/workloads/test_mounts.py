@@ -5,7 +5,7 @@ import pytest
 
 from memcached_operator.kube.resource import Object
 from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads.mounts import (
+from memcached_operator.workloads.problems.mounts import (
     MAX_PODS,
     MAX_TEXT,
     READ_PERIOD,

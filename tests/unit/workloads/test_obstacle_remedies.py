@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from memcached_operator.kube.resource import Object
-from memcached_operator.workloads.obstacles import obstacles
+from memcached_operator.workloads.problems.obstacles import obstacles
 from unit.builders import NOW, container, pod
 from unit.workloads.test_obstacles import (
     CONTAINERS,

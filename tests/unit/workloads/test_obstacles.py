@@ -7,7 +7,7 @@ import pytest
 
 from memcached_operator.kube.resource import Object
 from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads.obstacles import obstacles
+from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rules import OwnContainer, PodRules
 from unit.builders import NOW, container, deleted, pod
 

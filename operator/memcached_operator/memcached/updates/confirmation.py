@@ -29,7 +29,8 @@ from memcached_operator.memcached.updates.record import (
 )
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import truncate
-from memcached_operator.workloads.failures import (
+from memcached_operator.workloads.pods import condition_of, container_status
+from memcached_operator.workloads.problems.failures import (
     IMAGE_REASONS,
     RECOVERY_PERIOD,
     START_REASONS,
@@ -37,7 +38,6 @@ from memcached_operator.workloads.failures import (
     image_problem,
     logs,
 )
-from memcached_operator.workloads.pods import condition_of, container_status
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time

@@ -13,7 +13,7 @@ from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
 from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord
-from memcached_operator.workloads.failures import failures
+from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.rules import PodRules
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import (

@@ -33,7 +33,8 @@ class Cluster:
     """`objects`: as stored. `seen`: as the operator sees them. `due`: when each actor acts next.
 
     `check`: called with each step before it is made. `faulty`: replies are lost, and writes fail. `quota`: pods cannot
-    be created. `skew`: how fast the leader's clock is.
+    be created. `rejections`: when the pods of slots were rejected last, of which there are Events. `skew`: how fast the
+    leader's clock is.
     """
 
     def __init__(self, chance: random.Random, spec: Object, resize: Resize, check: Callable[[PodStep], None]) -> None:
@@ -44,6 +45,7 @@ class Cluster:
         self.objects: dict[str, Object] = {}
         self.seen: dict[str, Object] = {}
         self.due: dict[str, datetime] = {}
+        self.rejections: dict[str, datetime] = {}
         self.faulty, self.quota, self.skew = False, False, timedelta()
         self.plan: Plan | None = None
         self.known: Resize | None = None
@@ -105,6 +107,11 @@ class Cluster:
         """The conditions in the status, by type."""
         return {each["type"]: each for each in self.objects[CR].get("status", {}).get("conditions", ())}
 
+    def lacks_pods(self) -> bool:
+        """Whether the operator can know that pods cannot be created."""
+        slots = (f"cache-{slot}" for slot in range(self.seen[SET]["spec"]["replicas"]))
+        return any(name in self.rejections and name not in self.seen for name in slots)
+
     def _concerned(self, name: str) -> None:
         self.wake(f"see {name}")
         self.wake(SET)
@@ -150,8 +157,12 @@ class Cluster:
             return
         revision = f"cache-{fingerprint(live['spec']['template'])[:8]}"
         names = [f"cache-{slot}" for slot in range(live["spec"]["replicas"])]
-        for name in [name for name in names if name not in self.objects and not self.quota]:
-            self._create(name, live["spec"]["template"], revision)
+        for name in [name for name in names if name not in self.objects]:
+            if self.quota:
+                self.rejections[name] = self.now
+                self.wake(OPERATOR)
+            else:
+                self._create(name, live["spec"]["template"], revision)
         for name in list(self.kubelets):
             meta, phase = self.objects[name]["metadata"], self.objects[name].get("status", {}).get("phase")
             if (name not in names or phase == "Failed") and not meta.get("deletionTimestamp"):
@@ -206,9 +217,9 @@ class Cluster:
     def _snapshot(self) -> Snapshot:
         live = self.seen.get(SET)
         pods = tuple(obj for name, obj in self.seen.items() if name not in (CR, SET))
-        denied = {"reason": "FailedCreate", "involvedObject": {"uid": "child"}, "message": "exceeded quota"}
         children = {} if live is None else {key_of(STATEFULSETS, live): live}
-        return Snapshot(self.seen[CR], children, pods, events=(denied,) if self.quota else (), resize=self.known)
+        denied = tuple(_denied(name, at) for name, at in self.rejections.items())
+        return Snapshot(self.seen[CR], children, pods, creation=denied, resize=self.known)
 
     def _apply(self, child: Object) -> None:
         """Create or change the StatefulSet."""
@@ -257,6 +268,12 @@ class Cluster:
 
     def _fails(self) -> bool:
         return self.faulty and self.chance.random() < 0.05
+
+
+def _denied(slot: str, at: datetime) -> Object:
+    """The Event of the StatefulSet, in the form in which it is kept."""
+    text = f"create Pod {slot} in StatefulSet cache failed error: exceeded quota"
+    return {"kind": "Event", "message": text, "lastTimestamp": at.isoformat()}
 
 
 def _version(obj: Object) -> tuple[str, str]:

@@ -42,7 +42,7 @@ class Checks:
         if kubelet.tampered:
             return
         if patch is None:
-            assert not self.cluster.quota, "a pod is deleted although none can be created"
+            assert not self.cluster.lacks_pods(), "a pod is deleted although none can be created"
             assert self._may_replace(pod), "a pod is deleted although it could be updated in place"
         record = json.loads(pod["metadata"]["annotations"].get(RECORD_ANNOTATION) or "{}")
         if patch is not None and record.get("before") and _is_restored(patch, record["before"]):

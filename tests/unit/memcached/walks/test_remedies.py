@@ -89,7 +89,10 @@ CASES: dict[str, Case] = {
     "a missing image: correct it": Case(
         {"missing": {"memcached:9"}},
         {"image": "memcached:9"},
-        ('the image memcached:9 cannot be pulled: failed to pull "memcached:9": not found', "Correct the image"),
+        (
+            'the image memcached:9 of container memcached cannot be pulled: failed to pull "memcached:9": not found',
+            "Correct the image",
+        ),
         provide,
     ),
     "an image that was missing for a while": Case(
@@ -105,7 +108,10 @@ CASES: dict[str, Case] = {
         restart,
     ),
     "an agent's image that is missing, while amounts change": Case(
-        {"missing": {"agent:9"}}, NEW_AGENT | MORE, ("the image agent:9 cannot be pulled", "Correct the image"), provide
+        {"missing": {"agent:9"}},
+        NEW_AGENT | MORE,
+        ("the image agent:9 of container agent cannot be pulled", "Correct the image"),
+        provide,
     ),
 }
 
@@ -140,7 +146,7 @@ def test_agent_that_never_ran_is_corrected_together_with_its_limit() -> None:
     checks.cluster = cluster
     cluster.nodes.missing = {"agent:9"}
     cluster.run(2 * MINUTE)
-    assert "agent:9 cannot be pulled" in cluster.status()["Degraded"]["message"]
+    assert "agent:9 of container agent cannot be pulled" in cluster.status()["Degraded"]["message"]
     agent = {"image": "agent:1", "resources": {"limits": {"memory": "96Mi"}}}
     cluster.change_spec(spec(agent=agent, **MORE))
     cluster.run(5 * MINUTE)
@@ -149,15 +155,18 @@ def test_agent_that_never_ran_is_corrected_together_with_its_limit() -> None:
 
 @pytest.mark.parametrize("limit", [1, 3])
 def test_no_slot_is_deleted_while_the_cluster_rejects_pods(limit: int) -> None:
-    """A user sets restartedAt, as a message says."""
+    """A slot lost its pod, and a user sets restartedAt, as a message says."""
     checks = Checks()
     cluster = Cluster(random.Random(0), spec(size=4), Resize.ANY, checks.step)  # noqa: S311 - no secret
     checks.cluster = cluster
     cluster.run(2 * MINUTE)
     cluster.quota = True
+    cluster.delete("cache-0")
+    cluster.run(MINUTE)
+    assert "Pods cannot be created: exceeded quota" in cluster.status()["Degraded"]["message"]
     cluster.change_spec(spec(size=4, rollout={"maxUnavailable": limit, "restartedAt": "2030-01-01T12:00:00Z"}))
     cluster.run(30 * MINUTE)
-    assert (len(cluster.kubelets), cluster.writes) == (4, 0)
+    assert (len(cluster.kubelets), cluster.writes) == (3, 0)
     cluster.quota = False
     cluster.run(20 * MINUTE)
     checks.end(complete=True)

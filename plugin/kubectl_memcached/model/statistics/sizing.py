@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_memcached.model import units
-from kubectl_memcached.model.metrics import Prediction
-from kubectl_memcached.model.replies import number
-from kubectl_memcached.model.rows import Reading, ratio
+from kubectl_memcached.model.statistics.metrics import Prediction
+from kubectl_memcached.model.statistics.replies import number
+from kubectl_memcached.model.statistics.rows import Reading, ratio
 
 PRESENT: Final = "1"
 SMALLER: Final = "smaller"

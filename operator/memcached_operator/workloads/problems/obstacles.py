@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.failures import Container, containers_of, failures, logs, stable
 from memcached_operator.workloads.pods import condition_of, has_completed, is_active, is_ready
+from memcached_operator.workloads.problems.failures import Container, containers_of, failures, logs, stable
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time, time_of

@@ -3,8 +3,8 @@
 from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Key, Object, nested_list
-from memcached_operator.reconcile.event_reader import EventReader, Occasion
-from memcached_operator.workloads import mounts
+from memcached_operator.reconcile.events.reader import EventReader, Occasion
+from memcached_operator.workloads.problems import mounts
 
 
 class MountEvents(EventReader[mounts.Demand]):

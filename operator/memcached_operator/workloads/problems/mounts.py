@@ -11,8 +11,8 @@ from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.failures import Failure
 from memcached_operator.workloads.pods import condition_of, is_active
+from memcached_operator.workloads.problems.failures import Failure
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import last_seen, past_time, time_of
 

@@ -27,7 +27,7 @@ from memcached_operator.kube.resource import (
     nested_list,
     nested_map,
 )
-from memcached_operator.workloads.creation_remedies import remedy
+from memcached_operator.workloads.problems.creation_remedies import remedy
 from memcached_operator.workloads.times import last_seen, time_of
 
 START_PERIOD: Final = 4.0

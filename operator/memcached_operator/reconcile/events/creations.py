@@ -10,9 +10,9 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import PODS, Key, Object, nested_list
-from memcached_operator.reconcile.event_reader import EventReader, Occasion
+from memcached_operator.reconcile.events.reader import EventReader, Occasion
 from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads import creation
+from memcached_operator.workloads.problems import creation
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kubectl_memcached.model.metrics import AgentMetrics
 from kubectl_memcached.model.pods import Pod, is_stuck
-from kubectl_memcached.model.replies import Stats, number
+from kubectl_memcached.model.statistics.metrics import AgentMetrics
+from kubectl_memcached.model.statistics.replies import Stats, number
 
 RESERVED: Final = 9
 """Connections that memcached keeps free at most, besides those in `reserved_fds` (docs/sizing.md)."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model.replies import number
-from kubectl_memcached.model.rows import ratio
+from kubectl_memcached.model.statistics.replies import number
+from kubectl_memcached.model.statistics.rows import ratio
 
 TOTAL: Final = "total"
 

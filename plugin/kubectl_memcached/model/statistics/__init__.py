@@ -1,0 +1,1 @@
+"""What memcached and its agent report in numbers, and what follows from it."""

@@ -213,6 +213,8 @@ def test_fields_added_by_others_do_not_block_the_controller(
         assert not stolen_token.denial(dry_run("PUT", DEPLOYMENTS, merged(live, {"spec": {"replicas": 3}})))
         changed = merged(live, container("image", "other:1"))
         assert "hostNetwork" in stolen_token.denial(dry_run("PUT", DEPLOYMENTS, changed))
+        del changed["spec"]["template"]["spec"]["hostNetwork"]  # the remedy of docs/troubleshoot.md
+        assert not stolen_token.denial(dry_run("PUT", DEPLOYMENTS, changed))
     finally:
         plane.delete(key)
 

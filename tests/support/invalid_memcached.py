@@ -76,7 +76,7 @@ _RULES: Table = {
     ),
     "memory limit without room for a cache": (
         {"resources": {"limits": {"memory": "52Mi"}}},
-        ("spec.resources.limits", "memory", "52Mi", DERIVED, "raise this limit or set spec.cache.memory"),
+        ("spec.resources.limits", "memory", "52Mi", DERIVED, "with spec.cache.memory set, a lower limit can be enough"),
     ),
     "memory limit below the minimum, which is the derived limit": (
         {"cache": {"memory": "73Mi"}, "resources": {"limits": {"memory": "130Mi"}}},

@@ -7,6 +7,7 @@ from memcached_agent.memcached.connection import MemcachedConnection
 
 PROBE: Final = b"get memcached-agent\r\n"
 REQUIRED: Final = b"CLIENT_ERROR unauthenticated\r\n"
+REMEDY: Final = "To replace the pod and lose its items, delete it"
 REFUSED: Final = b"CLIENT_ERROR authentication failure\r\n"
 
 
@@ -27,7 +28,7 @@ async def log_in(connection: MemcachedConnection, user: User) -> bool:
     a connection that is logged in.
     """
     if await connection.request(PROBE, b"", "get", REQUIRED) != REQUIRED:
-        raise connection.fail("rejected", "requires no login: it runs without its file of users; delete the pod")
+        raise connection.fail("rejected", f"requires no login: it runs without its file of users. {REMEDY}")
     value = b"%b %b" % user
     command = b"set auth 0 0 %d\r\n%b\r\n" % (len(value), value)
     reply = await connection.request(command, b"", "set auth", REFUSED)

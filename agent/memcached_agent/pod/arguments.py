@@ -25,7 +25,7 @@ where its items are; a second signal meanwhile has no effect."""
 INEFFECTIVE: Final = 600.0
 """Seconds until memcached is restarted again if a restart has not given it the arguments. They are in the file before
 the signal is sent, so that only another program than memcached can ignore them."""
-REMEDY: Final = f"restore the annotation {PREFIX}{NAME} of the pod, or delete the pod"
+REMEDY: Final = f"restore the annotation {PREFIX}{NAME} of the pod. To replace the pod and lose its items, delete it"
 PENDING: Final = "memcached does not use the arguments of its pod yet; the agent restarts it, and it keeps its items"
 
 

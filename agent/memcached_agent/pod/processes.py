@@ -61,7 +61,8 @@ def send(process: Process, signum: int, proc: str = PROC) -> None:
     except PermissionError:
         raise InvalidError(
             "the agent may not send a signal to memcached, which runs as another user; set "
-            "spec.podTemplate.spec.securityContext.runAsUser, so that both run as the same user"
+            "spec.podTemplate.spec.securityContext.runAsUser, so that both run as the same user. This replaces the "
+            "pods, and their items are lost"
         ) from None
     except OSError as error:
         raise InvalidError(f"the process of memcached cannot be read: {error.strerror}") from None

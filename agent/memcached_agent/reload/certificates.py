@@ -61,7 +61,8 @@ class Certificates:
         if await served_certificate(self._port) != pair.der:
             raise InvalidError(
                 f"memcached serves another certificate than {self._directory}/tls.crt; the agent loads it again. If "
-                "the algorithm of the key has changed, set spec.rollout.restartedAt, which replaces the pods"
+                "the algorithm of the key has changed, set spec.rollout.restartedAt, which replaces the pods, whose "
+                "items are lost"
             )
         self.expires = pair.expires
 

@@ -15,7 +15,7 @@ from memcached_operator.workloads.workload import workload_state
 COUNTS = ("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""
 
-RESUME = "run kubectl rollout resume for the Deployment"
+RESUME = "run kubectl rollout resume -n {} deployment {}"
 """The remedy for a pause. An AppService has no field for it, so a user has paused the Deployment."""
 
 
@@ -24,7 +24,8 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     meta = snapshot.cr["metadata"]
     live = snapshot.child(DEPLOYMENTS)
     rules = PodRules("AppService", {meta["name"]: CONTAINER}).within(live)
-    workload = workload_state(deployment_rollout(live), snapshot, outcome, now, rules=rules, resume=RESUME)
+    resume = RESUME.format(meta["namespace"], meta["name"])
+    workload = workload_state(deployment_rollout(live), snapshot, outcome, now, rules=rules, resume=resume)
     counted = nested_map(live or {}, "status")
     return DesiredStatus(
         {

@@ -47,6 +47,3 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
 
 LOSS: Final = "its items are then lost"
 """The consequence if a pod whose memcached runs is deleted."""
-
-REPLACES: Final = ". This replaces the pods, and their items are lost"
-"""The effect of other requests and limits without slots."""

@@ -9,12 +9,16 @@ from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
 from memcached_operator.kind import Intervention, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
+from memcached_operator.memcached.losses import loss_with
+from memcached_operator.memcached.spec import checked
 from memcached_operator.status.interventions import restart_remedy
 from memcached_operator.workloads.times import past_time, time_of
 
 RESTARTED: Final = "RestartedByKubectl"
 VPA: Final = "ChangedByVerticalPodAutoscaler"
 """The reasons of the Events."""
+
+RECOMMENDED: Final = "set spec.resources to what it recommends"
 
 REPORT_PERIOD: Final = timedelta(hours=1)
 """Time for which an intervention is reported. The annotations that show it stay for longer."""
@@ -57,14 +61,9 @@ def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[I
     updates = nested_map(pod, "metadata", "annotations").get(VPA_UPDATES, "")
     name = updates.partition(" updated by ")[2].partition(":")[0]
     vpa = f"VerticalPodAutoscaler {quote_if_needed(name)}" if name else "A VerticalPodAutoscaler"
-    yield (
-        Intervention(
-            VPA,
-            f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are "
-            "lost. Set its spec.updatePolicy.updateMode to Off, and spec.resources to what it recommends",
-        ),
-        at,
-    )
+    what = f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are lost"
+    loss = loss_with(checked(snapshot.cr)[0])(RECOMMENDED)
+    yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {RECOMMENDED}{loss}"), at
 
 
 def _changed_by_vpa(pod: Object) -> datetime | None:

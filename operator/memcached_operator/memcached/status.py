@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from memcached_api.memcached.effective import effective
@@ -15,13 +16,15 @@ from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
-from memcached_operator.memcached.containers import CONTAINERS, LOSS, REPLACES
+from memcached_operator.memcached.containers import CONTAINERS, LOSS
 from memcached_operator.memcached.desired.placement import lacks_label_keys
 from memcached_operator.memcached.desired.pods import APP_NAME
+from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.record import is_planned_end, takes_back
+from memcached_operator.memcached.updates.confirmation import takes_back
+from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -63,8 +66,9 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     has_slots = nested_map(snapshot.cr, "spec").get("identity") == STABLE
     live = snapshot.child(STATEFULSETS if has_slots else DEPLOYMENTS)
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
-    resizing = "" if has_slots else REPLACES
-    rules = PodRules("Memcached", CONTAINERS, LOSS, resizing, is_planned_end, takes_back).within(live)
+    spec, _ = checked(snapshot.cr)
+    taken_back = partial(takes_back, revision=nested_map(live or {}, "status").get("updateRevision", ""))
+    rules = PodRules("Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, taken_back).within(live)
     reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
     return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=RESUME)
 

@@ -28,8 +28,8 @@ class OwnContainer:
 class PodRules:
     """The rules of a kind for its pods.
 
-    `kind`: its name. `containers`: its own containers, by name. `loss`, `resizing`: what is lost if a pod is deleted
-    while one of them runs, and the effect of other requests and limits, as clauses; empty if there is none.
+    `kind`: its name. `containers`: its own containers, by name. `loss`: what is lost if a pod is deleted while one of
+    them runs, as a clause; empty if nothing is. `loss_by`: what is lost by following a remedy, as a sentence after it.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
     `template`: the live pod template; None if it is not known.
@@ -38,7 +38,7 @@ class PodRules:
     kind: str
     containers: Mapping[str, OwnContainer] = field(default_factory=dict[str, OwnContainer])
     loss: str = ""
-    resizing: str = ""
+    loss_by: Callable[[str], str] = lambda _remedy: ""
     is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     template: Mapping[str, Any] | None = None

@@ -58,13 +58,14 @@ def workload_state(
     failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
     met = obstacles(snapshot.pods, now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
-    uncreated = creation.problems(snapshot)
+    uncreated = creation.problems(snapshot, rules.loss_by)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
     nodes = running_pod_names(snapshot.pods)
     rollout = _with_known_pods(rollout, len(nodes), snapshot, now)
-    cause = hint or ("" if uncreated else _delayed_by(rollout, len(nodes), snapshot))
+    explained = any(problem.blocks for problem in problems)
+    cause = hint or ("" if uncreated else _delayed_by(rollout, len(nodes), snapshot, explained=explained))
     late = list(_late(rollout, cause))
     degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
@@ -110,8 +111,8 @@ def _late(rollout: Rollout, cause: str) -> Iterator[Problem]:
         yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {cause}" if cause else message)
 
 
-def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot) -> str:
-    """What delays a rollout, and the command that shows more."""
+def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot, *, explained: bool) -> str:
+    """What delays a rollout, and the command that shows more; empty if all pods are ready and a problem explains it."""
     meta = snapshot.cr["metadata"]
     name, namespace = meta["name"], f"-n {meta['namespace']}"
     if slots := creation.missing_slots(snapshot):
@@ -121,7 +122,11 @@ def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot) -> str:
         return f"pod {waiting[0]} is not ready; see kubectl describe pod {namespace} {waiting[0]}"
     if not pods:
         return f"no pods exist; see kubectl describe {rollout.workload.lower()} {namespace} {name}"
-    return f"the operator knows {known} running pods; see kubectl get pods {namespace} -l {labels.INSTANCE}={name}"
+    if known != rollout.size:
+        return f"the operator knows {known} running pods; see kubectl get pods {namespace} -l {labels.INSTANCE}={name}"
+    return (
+        "" if explained else f"all pods are ready; see kubectl describe {rollout.workload.lower()} {namespace} {name}"
+    )
 
 
 def _is_taken(rollout: Rollout, snapshot: Snapshot, problems: Iterable[Problem]) -> bool:

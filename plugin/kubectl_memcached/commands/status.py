@@ -14,7 +14,7 @@ from kubectl_memcached.cluster.reading import readings
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, units
+from kubectl_memcached.model import conditions, losses, units
 from kubectl_memcached.model.objects import Object, integer, text
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import rows, sizing
@@ -54,7 +54,7 @@ class _Report:
         self.predictions = sizing.document(pod_readings)
         self.notices = conditions.notices(cr)
         about_pods = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell)
-        self.advice = [*advices.of_object(cr, shell), *about_pods]
+        self.advice = [*advices.of_object(cr, shell), *about_pods, *losses.sentences(cr, about_pods)]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
 

@@ -10,6 +10,9 @@ REMEDIES: Final = {
     "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
     "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
     "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",
+    "existing pods anti-affinity": (
+        "add a node, or set spec.rollout.maxUnavailable to 100%, which replaces all pods at once: their items are lost"
+    ),
     "Too many pods": "add a node",
 }
 """The action for each part of the scheduler's messages, which are the same in Kubernetes 1.30 to 1.37."""

@@ -126,7 +126,10 @@ def test_restart_of_the_agent_loses_nothing(pod: Pod) -> None:
     assert pod.step() == ([1], "", PENDING)
 
 
-EMPTY = "/args is empty; restore the annotation memcached-operator.example.com/args of the pod, or delete the pod"
+EMPTY = (
+    "/args is empty; restore the annotation memcached-operator.example.com/args of the pod. To replace the pod and "
+    "lose its items, delete it"
+)
 
 
 UNUSABLE = {"": EMPTY, " \n-t 2": EMPTY, None: "/args cannot be read: No such file"}

@@ -54,5 +54,22 @@ def test_invalid_file_is_reported_without_its_content(content: bytes | None, mes
     assert len(str(raised.value)) < 200
 
 
+REMEDIES = {
+    "add lines user:password": b"u:p\n",
+    "remove the others": b"u:p\n" * 8,
+    "use a shorter password": b"u:" + b"x" * (MAX_LINE - 2),
+    "remove the line": b"u:p\nv:q\n",
+    "write user:password": b"u:p\nv:secret\n",
+    "use other characters": b"u:sec-ret\n",
+}
+"""Each remedy of INVALID, and a file after it."""
+
+
+def test_file_is_valid_after_each_remedy() -> None:
+    messages = [message for _, message in INVALID.values() if ";" in message]
+    assert {message.rpartition("; ")[2] for message in messages} <= REMEDIES.keys()
+    assert all(parse_users(File("/users", content)) for content in REMEDIES.values())
+
+
 def test_users_and_files_do_not_show_secrets() -> None:
     assert "secret" not in repr([User(b"secret", b"secret"), File("/users", b"secret")])

@@ -202,6 +202,17 @@ def test_decision(found: Window, elapsed: int, before: int | None, reason: str |
     assert decide(GATE, found, elapsed, before) == reason
 
 
+def test_slot_that_is_cold_at_its_timeout_becomes_warm_with_a_longer_timeout_or_a_lower_ratio() -> None:
+    """The remedies of the alert MemcachedSlotCold. The hit ratio grows by 1 % in 30 s."""
+    minutes = [(Window(60, elapsed // 30 * 10, 1000), elapsed) for elapsed in range(60, 3600, 30)]
+
+    def first(gate: Gate) -> str | None:
+        return next(filter(None, (decide(gate, window, elapsed, None) for window, elapsed in minutes)), None)
+
+    assert first(Gate(80, 900, 100)) == "timeout"
+    assert first(Gate(80, 3000, 100)) == first(Gate(25, 900, 100)) == "ratio"
+
+
 def test_no_gets_are_nothing_to_wait_for_whatever_the_gate_says() -> None:
     assert decide(Gate(80, 900, 0), Window(60, 0, 0), 60, None) == "quiet"
     assert decide(Gate(80, 900, 0), Window(10, 0, 0), 60, None) is None

@@ -137,6 +137,8 @@ def test_removed_label_keys_are_reported(spec: Object, term: Object, outcome: Ou
         cr = memcached(podTemplate={"spec": {"affinity": wanted}}, **spec)
         found = status(Snapshot(cr, {key_of(DEPLOYMENTS, live): live}), outcome, NOW).status
         assert (REMOVED in found["conditions"][2]["message"]) == reported
+        corrected = Snapshot(memcached(**spec), {key_of(DEPLOYMENTS, live): live})
+        assert REMOVED not in status(corrected, outcome, NOW).status["conditions"][2]["message"]
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
@@ -144,4 +146,5 @@ def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
     degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
-    assert degraded["message"].endswith("in spec.imagePullSecrets")
+    loss = "Changing spec.image or spec.imagePullSecrets replaces the pods, and their items are lost"
+    assert degraded["message"].endswith(f"in spec.imagePullSecrets. {loss}")

@@ -37,7 +37,10 @@ PACES: list[tuple[dict[str, Any], str]] = [
         "at most 3 at a time, including pods that are not warm yet",
     ),
 ]
-CLIENTS = "Clients must use all addresses of the Service's name. To give each pod a name, set spec.identity to Stable"
+CLIENTS = (
+    "Clients must use all addresses of the Service's name. To give each pod a name, create another Memcached with "
+    "spec.identity Stable"
+)
 MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"

@@ -14,7 +14,7 @@ from unit.builders import NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
-RAISE = "raise ResourceQuota none, or lower the size or the requests and limits"
+RAISE = "raise ResourceQuota none, or lower spec.size or spec.resources"
 FAILING: Any = {"ReplicaFailure": {"status": "True", "message": "no", "lastUpdateTime": "2030-01-01T11:00:00Z"}}
 
 
@@ -264,7 +264,7 @@ REMEDIES: dict[str, tuple[str, str]] = {
     ),
     "priority": ("no PriorityClass with name nope was found", "create PriorityClass nope, or correct its name"),
     "runtime": ('pod rejected: RuntimeClass "nope" not found', "create RuntimeClass nope, or correct its name"),
-    "security": ('violates PodSecurity "restricted:latest": privileged', "remove the fields that it names"),
+    "security": ('violates PodSecurity "restricted:latest": privileged', "lower the level in the label"),
     "webhook": ('admission webhook "a.example.com" denied the request: no', ""),
     "unknown": ("{}", ""),
 }

@@ -15,7 +15,12 @@ from memcached_operator.workloads.rules import OwnContainer, PodRules
 from unit.builders import NOW, container, crashed, deleted, pod, running_again, waiting
 
 OWN = OwnContainer("spec.image", "name a Secret", "raise the limit", ((re.compile("bad image"), "use another"),))
-RULES = PodRules("Memcached", {"memcached": OWN}, "its items are then lost", ". It costs much")
+RULES = PodRules(
+    "Memcached",
+    {"memcached": OWN},
+    "its items are then lost",
+    lambda found: ". It costs much" if "limit" in found else "",
+)
 ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached:1": not found'
 
 

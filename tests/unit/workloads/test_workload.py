@@ -208,6 +208,7 @@ def unhealthy(state: str) -> tuple[str, str, str]:
     return ("False", "AsExpected", f"No component has failed, but {state}")
 
 
+APPLY_FAILED = Problem("ApplyFailed", "Deployment cache: no")
 DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "healthy": (snapshot(rolled_out(), *ABC), HEALTHY),
     "healthy, paused": (snapshot(PAUSED, *ABC), HEALTHY),
@@ -290,6 +291,18 @@ DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
             f"{LATE}: 1 of 1 pods are updated; pod d cannot be scheduled: no memory",
         ),
     ),
+    "progress deadline exceeded, all pods are ready": (
+        snapshot(deployment(1, conditions=DEADLINE_EXCEEDED), ready_pod("a")),
+        (
+            "True",
+            "ProgressDeadlineExceeded",
+            f"{LATE}: 0 of 1 pods are updated; all pods are ready; see kubectl describe deployment -n test cache",
+        ),
+    ),
+    "progress deadline exceeded, and another problem explains it": (
+        snapshot(deployment(1, conditions=DEADLINE_EXCEEDED), ready_pod("a"), problems=(APPLY_FAILED,)),
+        ("True", "ApplyFailed", f"{APPLY_FAILED.message}; {LATE}: 0 of 1 pods are updated"),
+    ),
     "complete, but the operator does not know all pods": (
         snapshot(rolled_out(), ready_pod("a"), cr=since("2030-01-01T11:50:00Z")),
         (
@@ -313,7 +326,6 @@ def test_degraded(observed: Observed, expected: tuple[str, str, str]) -> None:
 
 DEADLINE = f"{LATE}: 3 of 3 pods are updated; no pods exist; see kubectl describe deployment -n test cache"
 INVALID = Problem("InvalidSpec", "spec.size: must be at least 1")
-APPLY_FAILED = Problem("ApplyFailed", "Deployment cache: no")
 STALLED_BY: dict[str, tuple[Observed, tuple[str, str, str] | None]] = {
     "healthy": (snapshot(rolled_out()), None),
     "a rollout": (snapshot(deployment(updatedReplicas=1)), None),

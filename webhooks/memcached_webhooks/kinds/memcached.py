@@ -230,7 +230,8 @@ def _address_warnings(new: MemcachedSpec) -> Iterator[str]:
     """A warning about clients that use only one of several pods, which have no names of their own."""
     if new.size > 1 and not is_stable(new):
         yield (
-            "Clients must use all addresses of the Service's name. To give each pod a name, set spec.identity to Stable"
+            "Clients must use all addresses of the Service's name. To give each pod a name, create another Memcached "
+            "with spec.identity Stable"
         )
 
 

@@ -244,10 +244,14 @@ def _limit_without_cache(spec: Spec) -> Iterable[Violation]:
     return (Violation(f".{_LIMIT}", limit, _derived_message(*map(memory.mebibytes_text, (minimum, least)))),)
 
 
+_RAISE: Final = "raise this limit; with spec.cache.memory set, a lower limit can be enough"
+"""Setting the memory is enough only if the limit lacks the headroom of a derived memory."""
+
+
 def _derived_message(minimum: str, least: str) -> str:
     return (
         f"must be at least {minimum}, because spec.cache.memory is derived from it and would be "
-        f"less than {least} or twice spec.cache.maxItemSize; raise this limit or set spec.cache.memory"
+        f"less than {least} or twice spec.cache.maxItemSize; {_RAISE}"
     )
 
 
@@ -269,7 +273,7 @@ DERIVED_MEMORY: Final = Rule(
     _limit_without_cache,
     f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL})"
     f" || {_with_smallest(f'{_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}', 'all')}",
-    "must be large enough to derive spec.cache.memory from it; raise this limit or set spec.cache.memory",
+    f"must be large enough to derive spec.cache.memory from it; {_RAISE}",
     message_expression=_with_smallest(
         f"'limit %s {_derived_message('%dMi', '%dMi')}'"
         f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)},"

@@ -106,7 +106,9 @@ def _stable_rule(field: str, holds: Callable[[Any], bool], cel: str, message: st
     return Rule("spec", violations, f"{_IS_POOLED} || {absent} || {cel}", message, field_path=f".{field}")
 
 
-_PER_POD: Final = "must not be true without spec.identity Stable, because only slots can have their own Services"
+_PER_POD: Final = (
+    "must not be true without spec.identity Stable, because only slots can have their own Services; remove it"
+)
 
 SLOTS: Final = blocking(
     _stable_rule(

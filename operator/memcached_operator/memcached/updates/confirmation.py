@@ -4,8 +4,9 @@ Only identities and times count. A restart count can fall; the image that a stat
 image; a status can be of a container that started before the kubelet saw the change.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_map
@@ -23,6 +24,7 @@ from memcached_operator.memcached.updates.record import (
     age,
     ends,
     is_planned_end,
+    is_taken_back,
     record_of,
 )
 from memcached_operator.memcached.updates.target import Target
@@ -166,12 +168,29 @@ def image_failure(pod: Object, record: UpdateRecord) -> str:
 
     The kubelet reports the error of the image before for a moment, so the error must name the present one.
     """
-    images = {container["name"]: container["image"] for container in pod["spec"]["containers"]}
-    for name in record.before.images if record.before else ():
-        waiting, image = waiting_for(pod, name), images[name]
-        cause: str = waiting.get("message") or ""
-        if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not _was_pulled(pod, name, record):
-            return truncate(image_problem(f"container {name}", image, cause), MAX_MESSAGE)
+    failures = (_image_failure(pod, name, record) for name in (record.before.images if record.before else ()))
+    return next(filter(None, failures), "")
+
+
+def takes_back(pod: Object, container: str, waiting: Mapping[str, Any], revision: str = "") -> bool:
+    """Whether the error of an image is that of an update which is being taken back, or will be at once.
+
+    The plan reports it, with the remedy for a pod that uses its previous image. `revision`: the target of the update;
+    one to another revision is not taken back.
+    """
+    record = record_of(pod)
+    if record is None or record.before is None or not revision_of(pod) == record.revision == revision:
+        return is_taken_back(pod, container, waiting)
+    return container in record.before.images and bool(_image_failure(pod, container, record))
+
+
+def _image_failure(pod: Object, name: str, record: UpdateRecord) -> str:
+    """The reason why the image of a container cannot be pulled; empty if it can."""
+    image = next(each["image"] for each in pod["spec"]["containers"] if each["name"] == name)
+    waiting = waiting_for(pod, name)
+    cause: str = waiting.get("message") or ""
+    if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not _was_pulled(pod, name, record):
+        return truncate(image_problem(f"container {name}", image, cause), MAX_MESSAGE)
     return ""
 
 

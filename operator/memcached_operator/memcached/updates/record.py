@@ -125,7 +125,7 @@ def is_planned_end(pod: Mapping[str, Any], container: str, terminated: Mapping[s
     return is_end_of(record_of(pod), container, terminated)
 
 
-def takes_back(pod: Mapping[str, Any], container: str, waiting: Mapping[str, Any]) -> bool:
+def is_taken_back(pod: Mapping[str, Any], container: str, waiting: Mapping[str, Any]) -> bool:
     """Whether the error of an image is that of an update which is being taken back, and not of the present image."""
     record = record_of(pod)
     if record is None or not record.failed or record.reason != c.IMAGE_UNAVAILABLE or container not in record.restarts:

@@ -6,7 +6,7 @@ another owner's pod has the name of a slot.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -136,14 +136,14 @@ def creation_failure(snapshot: Snapshot) -> str:
     return "; ".join(problem.message for problem in problems(snapshot))
 
 
-def problems(snapshot: Snapshot) -> list[Problem]:
-    """The problems that prevent pods of the workload from being created."""
+def problems(snapshot: Snapshot, loss_by: Callable[[str], str] = lambda _remedy: "") -> list[Problem]:
+    """The problems that prevent pods of the workload from being created. `loss_by`: see PodRules."""
     slots = missing_slots(snapshot)
     found = [_taken(pod) for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
     if failure := _of_slots(snapshot, slots) or _of_deployment(snapshot):
         advice = remedy(failure)
         text = f"Pods cannot be created: {quote_if_needed(failure, MAX_TEXT)}"
-        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}" if advice else text))
+        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}{loss_by(advice)}" if advice else text))
     return found
 
 

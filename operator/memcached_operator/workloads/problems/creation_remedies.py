@@ -9,7 +9,7 @@ REMEDIES: Final = tuple(
     (re.compile(pattern), remedy)
     for pattern, remedy in (
         # kubernetes plugin/pkg/admission/resourcequota
-        (rf"exceeded quota: {NAME},", "raise ResourceQuota {}, or lower the size or the requests and limits"),
+        (rf"exceeded quota: {NAME},", "raise ResourceQuota {}, or lower spec.size or spec.resources"),
         (
             rf"failed quota: {NAME}: must specify",
             "set what it names in spec.resources or, for the container agent of a Memcached, in spec.agent.resources; "
@@ -18,7 +18,7 @@ REMEDIES: Final = tuple(
         # kubernetes plugin/pkg/admission/limitranger
         (
             r"m(?:ax|in)imum \S{1,253} usage per (?:Container|Pod) is| limit to request ratio per ",
-            "change the LimitRange, or the requests and limits in the spec",
+            "change the LimitRange, or spec.resources or, for the container agent of a Memcached, spec.agent.resources",
         ),
         # kubernetes plugin/pkg/admission/{serviceaccount,priority,runtimeclass}
         (rf'serviceaccount "{NAME}" not found', "create ServiceAccount {} in this namespace, or correct its name"),
@@ -27,8 +27,8 @@ REMEDIES: Final = tuple(
         # k8s.io/pod-security-admission
         (
             r"violates PodSecurity",
-            "remove the fields that it names, or lower the level in the label pod-security.kubernetes.io/enforce of "
-            "the namespace",
+            "lower the level in the label pod-security.kubernetes.io/enforce of the namespace or, if another program "
+            "adds to the pods what the message names, correct that program",
         ),
     )
 )

@@ -197,6 +197,7 @@ def _image_message(
 ) -> str:
     own = container.own
     remedy = f"correct {own.image}, or {own.credentials}" if own else not_ours(pod, rules)
+    remedy += rules.loss_by(remedy) if own else ""
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
     text: str = waiting.get("message") or waiting["reason"]
@@ -214,7 +215,7 @@ def _start_message(pod: Object, container: Container, state: Mapping[str, Any], 
         remedy = not_ours(pod, rules)
     else:
         remedy = next((text for error, text in container.own.start if error.search(cause)), "")
-    advice = f"; {remedy}" if remedy else ""
+    advice = f"; {remedy}{rules.loss_by(remedy)}" if remedy else ""
     return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{advice}"
 
 
@@ -225,6 +226,6 @@ def _crash_message(pod: Object, container: Container, terminated: Mapping[str, A
     if container.own is None:
         remedies.append(not_ours(pod, rules))
     elif is_oom:
-        remedies.append(f"{container.own.memory}{rules.resizing}")
+        remedies.append(f"{container.own.memory}{rules.loss_by(container.own.memory)}")
     problem = f"{container.title} terminated with exit code {code} ({quote_if_needed(reason)})"
     return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

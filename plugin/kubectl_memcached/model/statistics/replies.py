@@ -30,7 +30,8 @@ _PAIR: Final = re.compile(r"(\w+)=(\S+)")
 def blocked(reply: str) -> str:
     """The option that blocks a command, as a sentence. Empty if none does."""
     name = BLOCKED.get(reply.strip(), "")
-    return f"memcached runs with {name}: remove it from spec.cache.extraArgs, which restarts memcached" if name else ""
+    remedy = "remove it from spec.cache.extraArgs. Without spec.cache.warmRestart, the items are then lost"
+    return f"memcached runs with {name}: {remedy}" if name else ""
 
 
 def parse_stats(reply: str) -> Stats:

@@ -1,5 +1,6 @@
 """Updates of pods while something else happens: second changes, failures of nodes and registries, other clients."""
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -9,8 +10,9 @@ from msgspec.structs import replace
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, origin_of, with_origin
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord, takes_back
+from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.rules import PodRules
 from unit.builders import NOW
@@ -248,6 +250,15 @@ def test_error_of_the_image_that_is_taken_back_is_reported_once(text: str, repor
     assert bool(failures([pod], NOW, RULES)) is reported
     (problem,) = decided(changed(image="memcached:2"), pod).problems
     assert problem.message.startswith("Pod cache-0: the image memcached:2 cannot be pulled")
+
+
+@pytest.mark.parametrize(("revision", "reported"), [(NEW, 0), ("cache-later", 1)])
+def test_error_of_an_image_is_reported_unless_it_is_taken_back_next(revision: str, reported: int) -> None:
+    record = UpdateRecord(NEW, LATER, {"memcached": Ran("id-1")}, Before(OLD, {"memcached": "memcached:1"}, {}))
+    state = {"waiting": {"reason": "ErrImagePull", "message": 'failed to pull "memcached:2"'}}
+    pod = with_status(created(0, changed(image="memcached:2"), NEW, record), state=state, ready=False)
+    rules = PodRules("Memcached", CONTAINERS, takes_back=partial(takes_back, revision=revision))
+    assert len(failures([pod], NOW, rules)) == reported
 
 
 def test_end_that_an_earlier_update_caused_stays_explained() -> None:

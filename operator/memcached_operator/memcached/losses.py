@@ -1,0 +1,48 @@
+"""The items that a user loses by following a remedy: from the fields that the remedy names, and their effects."""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from memcached_api.memcached.changes.updates import changeable
+from memcached_api.memcached.effects import FIELDS, Effect, Needs
+from memcached_api.memcached.types import MemcachedSpec, is_stable
+
+PATH: Final = re.compile(r"\bspec(?:\.\w+)+")
+PHRASES: Final = ("its name",)
+"""The words with which remedies for errors of the API server mean fields of `spec.podTemplate`."""
+
+ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b")
+"""A remedy that sets amounts that may not be set: Kubernetes cannot add them to a running pod."""
+
+REPLACES: Final = "replaces the pods, and their items are lost"
+
+
+def loss_with(spec: MemcachedSpec | None) -> Callable[[str], str]:
+    """The function that returns the loss as a sentence after a remedy; empty if no item is lost.
+
+    `spec`: None if it is invalid; then nothing is known to be kept.
+    """
+
+    def loss(remedy: str) -> str:
+        named = list(dict.fromkeys([*PATH.findall(remedy), *(phrase for phrase in PHRASES if phrase in remedy)]))
+        losing = [name for name in named if _loses(name, spec, adds=ADDED.search(remedy) is not None)]
+        if not losing:
+            return ""
+        what = "This" if losing == named and ", or " not in remedy else f"Changing {' or '.join(losing)}"
+        return f". {what} {REPLACES}"
+
+    return loss
+
+
+def _loses(name: str, spec: MemcachedSpec | None, *, adds: bool) -> bool:
+    """Whether a change of a field, or of a field in it, replaces the pods. `adds`: amounts are added."""
+    rows = [row for field, row in FIELDS.items() if f"{name}.".startswith(f"{field}.") or field.startswith(f"{name}.")]
+    if all(row.effect is Effect.NOTHING for row in rows):
+        return name in PHRASES
+    if spec is None or not is_stable(spec):
+        return True
+    kept = changeable(spec)
+    if name.startswith("spec.resources") and spec.cache.memory is None:  # it is derived from the limit
+        rows.append(FIELDS["spec.cache.memory"])
+    return any(row.part not in kept or (adds and row.needs is Needs.AMOUNTS) for row in rows)

@@ -1,0 +1,81 @@
+"""Each remedy that names fields says whether items are lost, as a change of these fields does."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from memcached_api.memcached.changes.updates import update
+from memcached_api.memcached.effects import Effect
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.interventions import RECOMMENDED
+from memcached_operator.memcached.losses import PHRASES, loss_with
+from memcached_operator.memcached.status import RESUME
+from memcached_operator.workloads.problems.creation_remedies import REMEDIES
+
+SPECS: Final[dict[str, Object]] = {
+    "Pooled": {"monitoring": {}},
+    "Stable": {"identity": "Stable", "monitoring": {}},
+    "Stable, with its memory": {"identity": "Stable", "monitoring": {}, "cache": {"memory": "64Mi"}},
+    "Stable, warm restarts": {"identity": "Stable", "cache": {"warmRestart": True}},
+    "Stable, warm restarts, with its memory": {"identity": "Stable", "cache": {"warmRestart": True, "memory": "64Mi"}},
+}
+POD: Final[Object] = {"podTemplate": {"spec": {"serviceAccountName": "other"}}}
+LOWER: Final[Object] = {"resources": {"requests": {"memory": "300Mi"}, "limits": {"memory": "300Mi"}}}
+MORE: Final[Object] = {"resources": {"limits": {"cpu": "1"}}}
+CHANGES: Final[Mapping[str, Object]] = {
+    "spec.image": {"image": "a:2"},
+    "spec.imagePullSecrets": {"imagePullSecrets": [{"name": "a"}]},
+    "spec.podTemplate.spec.securityContext.runAsUser": {"podTemplate": {"spec": {"securityContext": {"runAsUser": 7}}}},
+    "spec.cache.warmRestart": {"cache": {"warmRestart": False}},
+    "spec.agent.image": {"agent": {"image": "a:2"}},
+    "spec.resources.limits.memory": {"resources": {"limits": {"memory": "400Mi"}}},
+    "spec.agent.resources.limits.memory": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
+    "spec.size": {"size": 2},
+    "spec.resources": LOWER,
+    "spec.agent.resources": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
+    "spec.rollout.paused": {"rollout": {"paused": False}},
+    **dict.fromkeys(PHRASES, POD),
+}
+"""A change of each field that a remedy names."""
+
+
+def remedies() -> Iterator[str]:
+    """The remedies that name fields."""
+    for row in CONTAINERS.values():
+        yield from (f"correct {row.image}, or {row.credentials}", row.memory, *(text for _, text in row.start))
+    yield from (remedy for _, remedy in REMEDIES)
+    yield from (RECOMMENDED, RESUME)
+
+
+def loses(base: Object, change: Object, remedy: str) -> bool:
+    """Whether a change of a spec loses items. Where amounts are set, they are others than before."""
+    if "set what it names" in remedy or remedy == RECOMMENDED:
+        change = {**change, **MORE} if "resources" in change else {"agent": MORE}
+    merged = {**base, **change, "cache": {**base.get("cache", {}), **change.get("cache", {})}}
+    new, old = (msgspec.convert(spec, MemcachedSpec) for spec in (merged, base))
+    return update(new, old).effect is Effect.REPLACE
+
+
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("remedy", [*dict.fromkeys(remedies())])
+def test_loss_is_that_of_a_change(remedy: str, name: str) -> None:
+    base: dict[str, Any] = SPECS[name]
+    if "spec.cache.warmRestart" in remedy and not base.get("cache", {}).get("warmRestart"):
+        pytest.skip("the error of a warm restart")
+    named = sorted((each for each in CHANGES if each in remedy), key=len, reverse=True)
+    named = [each for index, each in enumerate(named) if not any(each in longer for longer in named[:index])]
+    found = loss_with(msgspec.convert(base, MemcachedSpec))(remedy)
+    losing = {each for each in named if loses(base, CHANGES[each], remedy)}
+    assert bool(found) is bool(losing), found
+    if "Changing" in found:
+        assert {each for each in named if each in found} == losing
+    assert found == "" or found.endswith(" replaces the pods, and their items are lost")
+
+
+def test_invalid_spec_keeps_nothing() -> None:
+    assert loss_with(None)("correct spec.image") == ". This replaces the pods, and their items are lost"
+    assert loss_with(None)("correct the image") == ""

@@ -10,6 +10,7 @@ from integration.test_manager import cache, create, patch, run_operator, wait_un
 from kubectl_memcached.model.scheduling import REMEDIES
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import PODS, Key, Object
+from memcached_operator.memcached.containers import SCHEDULING
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node, nodes_of, pods_of
 
@@ -87,7 +88,7 @@ async def message_with(client: ApiClient, pool: str, text: str) -> None:
     async def reported() -> bool:
         found = await client.get(Key(MEMCACHEDS, pool, "cache")) or {}
         message = condition(found, "Available").get("message", "")
-        return "cannot be scheduled" in message and text in message
+        return "cannot be scheduled" in message and text in message and SCHEDULING[text][1:] in message
 
     await eventually(reported)
 
@@ -188,6 +189,7 @@ POD_FIELDS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints")
 
 def test_each_remedy_is_tried() -> None:
     assert [case.text for case in CASES] == [*REMEDIES]
+    assert SCHEDULING == REMEDIES, "the status and the plugin say the same"
 
 
 def delete_nodes(plane: ControlPlane, pool: str) -> None:

@@ -21,3 +21,12 @@ CONTAINER: Final = OwnContainer(
     start=((MISSING_ENV, "create it, or correct spec.envs"), (MISSING_PROGRAM, "correct spec.image")),
 )
 """It has the name of the object."""
+
+SCHEDULING: Final = {
+    "were unschedulable": "uncordon a node, or add one",
+    "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
+    "Insufficient memory": "lower spec.resources.requests.memory, or add a node",
+    "untolerated taint": "remove the taint, or add a node",
+    "Too many pods": "add a node",
+}
+"""The remedy by a part of the scheduler's message, as for a Memcached."""

@@ -45,5 +45,20 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
 }
 """By the name of the container."""
 
+SCHEDULING: Final = {
+    "were unschedulable": "uncordon a node, or add one",
+    "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
+    "Insufficient memory": "lower spec.cache.memory or spec.resources.requests.memory, or add a node",
+    "untolerated taint": "add spec.podTemplate.spec.tolerations, or remove the taint",
+    "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
+    "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
+    "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",
+    "existing pods anti-affinity": (
+        "add a node, or set spec.rollout.maxUnavailable to 100%, which replaces all pods at once: their items are lost"
+    ),
+    "Too many pods": "add a node",
+}
+"""The remedy by a part of the scheduler's message. These parts are the same in Kubernetes 1.30 to 1.37."""
+
 LOSS: Final = "its items are then lost"
 """The consequence if a pod whose memcached runs is deleted."""

@@ -16,7 +16,7 @@ from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
-from memcached_operator.memcached.containers import CONTAINERS, LOSS
+from memcached_operator.memcached.containers import CONTAINERS, LOSS, SCHEDULING
 from memcached_operator.memcached.desired.placement import lacks_label_keys
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.losses import loss_with
@@ -68,7 +68,9 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
     spec, _ = checked(snapshot.cr)
     taken_back = partial(takes_back, revision=nested_map(live or {}, "status").get("updateRevision", ""))
-    rules = PodRules("Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, taken_back).within(live)
+    rules = PodRules(
+        "Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, taken_back, scheduling=SCHEDULING
+    ).within(live)
     reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
     return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=RESUME)
 

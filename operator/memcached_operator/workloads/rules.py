@@ -32,7 +32,8 @@ class PodRules:
     them runs, as a clause; empty if nothing is. `loss_by`: what is lost by following a remedy, as a sentence after it.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
-    `template`: the live pod template; None if it is not known.
+    `template`: the live pod template; None if it is not known. `scheduling`: remedies, by a part of the scheduler's
+    message.
     """
 
     kind: str
@@ -42,6 +43,7 @@ class PodRules:
     is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     template: Mapping[str, Any] | None = None
+    scheduling: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def within(self, workload: Object | None) -> "PodRules":
         """The rules for the pods of a live workload."""

@@ -92,6 +92,8 @@ def test_comparisons_of_budgets_with_pods_are_limited_with_a_notice(monkeypatch:
     (notice,) = plan.notices
     assert "Of the 9 PodDisruptionBudgets in namespace test, only the first 2 by name are compared" in notice
     assert "10 different sets of labels" in notice
+    for fewer in (planned(many(2, PER_POD[0]), *pods, **BUDGET), planned(many(9, PER_POD[0]), pods[0], **BUDGET)):
+        assert not any("are compared" in each for each in fewer.notices), "budgets or pods are deleted"
     assert planned(many(9, PER_POD[0]), *pods).notices == (), "the plan depends on no budget"
 
 

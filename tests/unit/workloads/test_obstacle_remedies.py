@@ -63,6 +63,7 @@ def deleted(_: Object) -> Object:
 
 REMEDIES: Final[dict[str, Callable[[Object], Object]]] = {
     "no node fits": scheduled,
+    "no node fits, without what follows about preemption": scheduled,
     "the scheduler fails": scheduled,
     "a scheduler gives only a reason": scheduled,
     "scheduling gates": without_gates,

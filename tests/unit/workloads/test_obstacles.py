@@ -11,7 +11,12 @@ from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rules import OwnContainer, PodRules
 from unit.builders import NOW, container, deleted, pod
 
-RULES = PodRules("Memcached", {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")})
+RULES = PodRules(
+    "Memcached",
+    {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")},
+    scheduling={"Insufficient cpu": "lower it", "node affinity": "correct it"},
+    loss_by=lambda remedy: f". {len(remedy)} items are lost",
+)
 GATE = "example.com/lb"
 RUNNING = container({"running": {}}, ready=True)
 CREATING = container({"waiting": {"reason": "PodInitializing"}})
@@ -85,6 +90,20 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
     "no node fits": (
         pod(phase="Pending", conditions=[unscheduled("Unschedulable", "0/1 nodes: no memory")]),
         "pod cache-1 cannot be scheduled: 0/1 nodes: no memory",
+    ),
+    "no node fits, without what follows about preemption": (
+        pod(
+            phase="Pending",
+            conditions=[
+                unscheduled(
+                    "Unschedulable",
+                    "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector. "
+                    "no new claims to deallocate, preemption: 0/2 nodes are available: 2 Preemption is not helpful.",
+                )
+            ],
+        ),
+        "pod cache-1 cannot be scheduled: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's "
+        "node affinity/selector. Lower it; or correct it. 23 items are lost",
     ),
     "the scheduler fails": (
         pod(phase="Pending", conditions=[unscheduled("SchedulerError", "plugin x: timeout")]),
@@ -243,6 +262,17 @@ def test_obstacles_are_sorted_by_pod_name_and_only_the_last_failed_pod_counts() 
         "pod a",
         "pod b",
         "a pod failed with the reason OutOfpods",
+    ]
+
+
+def test_pods_that_no_node_takes_for_the_same_reason_share_a_message() -> None:
+    waiting = [
+        pod(f"cache-{number}", phase="Pending", conditions=[unscheduled("Unschedulable", text)])
+        for number, text in enumerate(("no memory", "a taint", "no memory", "no memory", "no memory", "no memory"))
+    ]
+    assert [found.message for found in obstacles(waiting, NOW, RULES)] == [
+        "pods cache-0, cache-2, cache-3 and 2 more cannot be scheduled: no memory",
+        "pod cache-1 cannot be scheduled: a taint",
     ]
 
 

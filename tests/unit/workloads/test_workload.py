@@ -135,8 +135,7 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         (
             "True",
             "RollingOut",
-            "0 of 3 pods are updated; pod a cannot be scheduled: no memory; pod b cannot be scheduled: no memory; "
-            "pod c cannot be scheduled: no memory; and 2 more",
+            "0 of 3 pods are updated; pods a, b, c and 2 more cannot be scheduled: no memory",
         ),
     ),
     "pods are replaced": (

@@ -1,6 +1,7 @@
 """Names what the pods that are not ready wait for, although none of their containers fails."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -24,19 +25,41 @@ MAX_NAME: Final = 317
 """Characters of such a name: the API server allows a prefix of 253 and a name of 63."""
 
 
+PREEMPTION: Final = re.compile(r" (?:no new claims to deallocate, )?preemption: .*", re.DOTALL)
+"""The end of the scheduler's message: that no other pod gives way (kubernetes pkg/scheduler/framework/preemption)."""
+
+
 @dataclass(frozen=True)
 class Obstacle:
-    """What a pod waits for, as a clause. `after`: seconds until it is reported; 0: now."""
+    """What a pod waits for, as a clause. `after`: seconds until it is reported; 0: now.
+
+    `pod`: if the clause can be that of several pods, the name of the pod, which it lacks.
+    """
 
     message: str
     after: float = 0.0
+    pod: str = ""
 
 
 def obstacles(pods: Iterable[Object], now: datetime, rules: PodRules) -> list[Obstacle]:
-    """One obstacle per pod that has one, in the order of the pods' names, then the last failure of a whole pod."""
+    """One obstacle per pod that has one, in the order of the pods' names, then the last failure of a whole pod.
+
+    Pods that no node takes for the same reason share one.
+    """
     known = sorted(pods, key=_name)
     found = [_obstacle(pod, now, rules) for pod in known]
-    return [obstacle for obstacle in (*found, _failed(known, now)) if obstacle is not None]
+    return list(_shared([each for each in (*found, _failed(known, now)) if each is not None]))
+
+
+def _shared(found: Iterable[Obstacle]) -> Iterator[Obstacle]:
+    """The obstacles, in the order of the first pod of each."""
+    groups: dict[tuple[str, bool], list[Obstacle]] = {}
+    for each in found:
+        groups.setdefault((each.message, bool(each.pod)), []).append(each)
+    for (message, is_of_pods), group in groups.items():
+        names = [each.pod for each in group]
+        title = f"{'pod' if len(names) == 1 else 'pods'} {_names(names)} " if is_of_pods else ""
+        yield Obstacle(f"{title}{message}", group[0].after)
 
 
 def _obstacle(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
@@ -57,11 +80,19 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
         return None
     reason = scheduled.get("reason", "")
     if reason != "SchedulingGated":
-        return Obstacle(f"pod {_name(pod)} cannot be scheduled: {stable(scheduled.get('message') or reason)}")
+        text = stable(PREEMPTION.sub("", scheduled.get("message") or reason))
+        return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", pod=_name(pod))
     gates = _names(gate["name"] for gate in nested_list(pod, "spec", "schedulingGates"))
     remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"
     message = f"pod {_name(pod)} waits for its scheduling gates {gates}. {remedy}"
     return Obstacle(message, _left(pod["metadata"].get("creationTimestamp"), now))
+
+
+def _scheduling_remedy(text: str, rules: PodRules) -> str:
+    """What a user can do about a message of the scheduler, as sentences after it; empty if none is known."""
+    remedy = "; or ".join(action for part, action in rules.scheduling.items() if part in text)
+    end = "" if text.endswith(".") else "."
+    return f"{end} {remedy[:1].upper()}{remedy[1:]}{rules.loss_by(remedy)}" if remedy else ""
 
 
 def _initializing(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:

@@ -136,8 +136,8 @@ class Queue(Generic[K]):
     def done(self, key: K, busy: float = 0.0) -> None:
         """Mark a key as processed.
 
-        `busy`: seconds for which it has kept the event loop from other work. Its flow pauses as long, so that no flow
-        takes more than half of the time, and the others have the rest without interruptions.
+        `busy`: seconds of the processor for which it has kept the event loop from other work. Its flow pauses as long,
+        so that no flow takes more than half of the time, and the others have the rest without interruptions.
         """
         self._processing.discard(key)
         if busy >= MIN_PAUSE:

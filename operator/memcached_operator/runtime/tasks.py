@@ -11,7 +11,11 @@ T = TypeVar("T")
 
 
 class Measured(Generic[T]):
-    """A coroutine to await once. `busy`: seconds for which it has kept the event loop from other work so far."""
+    """A coroutine to await once. `busy`: seconds of the processor that it has used so far.
+
+    For as long, it has kept the event loop from other work. Time for which a busy machine does not run the process does
+    not count.
+    """
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work
@@ -20,13 +24,13 @@ class Measured(Generic[T]):
     def __await__(self) -> Generator[Any, Any, T]:
         step: Callable[[], Any] = partial(self._work.send, None)
         while True:
-            started = time.perf_counter()
+            started = time.thread_time()
             try:
                 waits_for = step()
             except StopIteration as end:
                 return end.value
             finally:
-                self.busy += time.perf_counter() - started
+                self.busy += time.thread_time() - started
             try:
                 reply = yield waits_for
             except BaseException as error:  # noqa: BLE001 - of the coroutine, such as its cancellation

@@ -20,6 +20,7 @@ from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from unit.builders import MEMCACHEDS, memcached
 from unit.fakes import Api, raising
+from unit.runtime.test_tasks import work_for
 
 FORBIDDEN = ApiError(403, "Forbidden", "services is forbidden")
 LATER = ApiError(429, "TooManyRequests", "later", retry_after=7)
@@ -286,7 +287,7 @@ def test_namespace_of_a_reconcile_that_takes_long_pauses() -> None:
 
         def slow(snapshot: Snapshot, _: object) -> Plan:
             """Keep the event loop busy."""
-            time.sleep(0.2 if snapshot.cr["metadata"]["namespace"] == "test" else 0)
+            work_for(0.2 if snapshot.cr["metadata"]["namespace"] == "test" else 0)
             ended.append(snapshot.cr["metadata"]["name"])
             return Plan(())
 

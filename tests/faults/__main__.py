@@ -36,6 +36,7 @@ from faults.campaigns import (
     slots,
     soak,
     stale,
+    tenants,
     updates,
     watches,
     writes,
@@ -70,6 +71,7 @@ CAMPAIGNS = (
     agent,
     updates,
     floods,
+    tenants,
     soak,
 )
 

@@ -1,0 +1,285 @@
+"""T18: a tenant makes the operator work, with the rights of `edit` in one namespace.
+
+Another tenant's objects, small and large ones, are reconciled in time, and the Lease is kept.
+"""
+
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from faults.campaigns.floods import KIB, OURS, Flooded, flooded
+from faults.case import Case, References
+from faults.esr import VICTIM
+from faults.sandbox import LONG_SYNC_PERIOD, TIMEOUT_FACTOR, Sandbox, wait_until
+from faults.workloads import cache, new_object
+from memcached_operator.app import LEASE_NAME
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    LEASES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    Key,
+    Object,
+    Resource,
+)
+from memcached_operator.memcached.controller import MEMCACHEDS
+
+GOALS: Final = {VICTIM: 2.0, "b70": 5.0, "b600": 5.0}
+"""Seconds in which an object of the other tenant is reconciled: a small one, and one of 70 KB and of 600 KB. For this,
+the API server handles at least REQUESTS requests of the same size, one after the other."""
+REQUESTS: Final = 4
+MAX_GAP: Final = 3.0
+"""Seconds between two renewals of the Lease, besides the API server's share. It is renewed every 2 s."""
+SECONDS: Final = 20.0
+"""Seconds of each play."""
+IN_FLIGHT: Final = 32
+"""Changes of the tenant that wait for a response."""
+BUDGETS, REQUIREMENTS = 13, 500
+MERGE: Final = "application/merge-patch+json"
+
+
+@dataclass(frozen=True)
+class Play:
+    """What the tenant creates, and its n-th change. `rate`: changes per second, if the API server responds in time."""
+
+    prepare: Callable[[Flooded], Awaitable[None]]
+    change: Callable[[Flooded, int], Awaitable[Any]]
+    rate: float
+
+
+@dataclass
+class Times:
+    """Seconds until changes of the other tenant's objects were made, by their names, and between renewals of the Lease.
+
+    `api`: seconds of the user's patches of these objects, which are the API server's share. `cpu`: part of a processor
+    that the operator used.
+    """
+
+    found: Flooded
+    changes: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    gaps: list[float] = field(default_factory=list[float])
+    api: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    cpu: float = 0.0
+
+    def __str__(self) -> str:
+        texts = [f"{name} {_range(times)}, API {_range(self.api[name])}" for name, times in self.changes.items()]
+        gap = f"gaps of the Lease up to {max(self.gaps):.1f} s"
+        return "; ".join([*texts, f"{gap}, CPU {self.cpu:.0%}, {self.found.peak} MiB"])
+
+    async def measure(self, seconds: float) -> None:
+        """Change the objects of the other tenant all the time, and observe the Lease."""
+        started, before = time.monotonic(), _cpu(self.found)
+        until = started + seconds
+        async with asyncio.TaskGroup() as group:
+            for name in GOALS:
+                group.create_task(self._change(name, until))
+            group.create_task(self._renewals(until))
+        self.cpu = (_cpu(self.found) - before) / (time.monotonic() - started)
+
+    async def _change(self, name: str, until: float) -> None:
+        times, patches = self.changes.setdefault(name, []), self.api.setdefault(name, [])
+        sandbox = self.found.sandbox
+        sizes = count(1)
+        path = DEPLOYMENTS.path(sandbox.namespace, name, "scale")  # small, whatever the size of the Deployment
+        while time.monotonic() < until:
+            size, started = 1 + next(sizes) % 2, time.monotonic()
+            await sandbox.merge(Key(MEMCACHEDS, sandbox.namespace, name), {"spec": {"size": size}})
+            patches.append(time.monotonic() - started)
+
+            async def follows(size: int = size) -> bool:
+                return (await sandbox.client.request("GET", path))["spec"]["replicas"] == size
+
+            await wait_until(follows, 90, f"the Deployment of {name} has {size} pods", poll=0.02)
+            times.append(time.monotonic() - started)
+            self.found.measure()
+            await asyncio.sleep(0.2)
+
+    async def _renewals(self, until: float) -> None:
+        last: datetime | None = None
+        while time.monotonic() < until:
+            lease = await self.found.sandbox.get(LEASES, LEASE_NAME) or {}
+            renewed = datetime.fromisoformat(lease["spec"]["renewTime"])
+            if last is not None and renewed != last:
+                self.gaps.append((renewed - last).total_seconds())
+            last = renewed
+            await asyncio.sleep(0.1)
+
+    def check(self) -> None:
+        """Check the goals."""
+        check = self.found.sandbox.check
+        for name, goal in GOALS.items():
+            limit = goal * TIMEOUT_FACTOR + REQUESTS * max(self.api[name])
+            check(max(self.changes[name]) <= limit, f"{name} took more than {limit:.1f} s: {self}")
+        limit = MAX_GAP * TIMEOUT_FACTOR + max(self.api[VICTIM])
+        check(max(self.gaps) <= limit, f"the Lease was renewed late: {self}")
+        check(not self.found.operator.exits, f"the operator exited: {self}")
+
+
+def _cpu(found: Flooded) -> float:
+    """Seconds of a processor that the operator has used."""
+    fields = Path(f"/proc/{found.operator.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _range(times: list[float]) -> str:
+    """Median and worst, and the number."""
+    return f"{statistics.median(times):.2f} ({max(times):.2f}) s"
+
+
+async def run(sandbox: Sandbox, references: References, play: Play, seconds: float = SECONDS) -> str:
+    """A play beside another tenant's changes."""
+    elected = replace(sandbox.settings, arguments=(*sandbox.settings.arguments, "--leader-elect"))
+    async with flooded(replace(sandbox, settings=elected), references) as found:
+        await _create_large(found)
+        await play.prepare(found)
+        await _wait_settled(found)
+        times = Times(found)
+        attack = asyncio.create_task(_attack(found, play))
+        try:
+            await times.measure(seconds)
+        finally:
+            attack.cancel()
+            await asyncio.gather(attack, return_exceptions=True)
+        times.check()
+        return str(times)
+
+
+async def _create_large(found: Flooded) -> None:
+    """The large objects of the other tenant. They are paused, because the API server would be busy with their pods."""
+    for name, terms in (("b70", 3), ("b600", 26)):
+        await found.sandbox.create(MEMCACHEDS, name, large(terms))
+        await wait_until(partial(found.sandbox.get, DEPLOYMENTS, name), 30, f"the Deployment of {name} exists")
+
+
+def large(terms: int, **more: Any) -> Any:
+    """A spec with 23 KB per term."""
+    expression = {"key": "a", "operator": "In", "values": ["x" * 63] * 16}
+    selector = {"nodeSelectorTerms": [{"matchExpressions": [expression] * 22}] * terms}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
+    return cache(size=1, podTemplate={"spec": {"affinity": affinity}, **more}, rollout={"paused": True})
+
+
+async def _wait_settled(found: Flooded) -> None:
+    """Wait until each Memcached of the tenant has its first status."""
+
+    async def is_settled() -> bool:
+        crs = (await found.sandbox.client.request("GET", MEMCACHEDS.path(found.tenant)))["items"]
+        return all(cr.get("status") for cr in crs)
+
+    await wait_until(is_settled, 180, "the tenant's objects have statuses", poll=2.0)
+
+
+async def _attack(found: Flooded, play: Play) -> None:
+    """Change something at the rate of the play, until cancelled."""
+    limit = asyncio.Semaphore(IN_FLIGHT)
+    started = time.monotonic()
+
+    async def change(number: int) -> None:
+        async with limit:
+            await play.change(found, number)
+
+    async with asyncio.TaskGroup() as group:
+        for number in count():
+            await asyncio.sleep(max(0.0, started + number / play.rate - time.monotonic()))
+            group.create_task(change(number))
+
+
+async def _create(found: Flooded, names: list[str], spec: Any) -> None:
+    make = partial(new_object, MEMCACHEDS, found.tenant, spec=spec)
+    await found.write(MEMCACHEDS, [partial(make, name=name) for name in names])
+
+
+async def _merge(found: Flooded, resource: Resource, name: str, patch: Object) -> None:
+    await found.sandbox.client.request("PATCH", resource.path(found.tenant, name), patch, MERGE)
+
+
+def selector(value: str) -> Object:
+    """A selector with many requirements that hold for each pod, but for one."""
+    denied = [{"key": f"a{number}", "operator": "NotIn", "values": [value]} for number in range(REQUIREMENTS)]
+    return {"matchExpressions": [*denied, {"key": "a", "operator": "In", "values": [value]}]}
+
+
+async def create_budgets(found: Flooded, number: int) -> None:
+    """Memcacheds without pods, and PodDisruptionBudgets with large selectors."""
+    spec = cache(size=1, rollout={"paused": True}, podDisruptionBudget={"enabled": True})
+    await _create(found, [f"a{index}" for index in range(number)], spec)
+    make = partial(new_object, POD_DISRUPTION_BUDGETS, found.tenant)
+    budget = {"maxUnavailable": 1, "selector": selector("x")}
+    await found.write(POD_DISRUPTION_BUDGETS, [partial(make, f"z{index}", budget) for index in range(BUDGETS)])
+
+
+async def change_budget(found: Flooded, number: int) -> None:
+    """Change the selector of a budget, which selects no pod."""
+    await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": selector(f"x{number}")}})
+
+
+async def select_all(found: Flooded, number: int) -> None:
+    """Change whether a budget selects all pods."""
+    await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": {} if number % 2 else selector("x")}})
+
+
+async def create_pods(found: Flooded, number: int = 1000) -> None:
+    """A Memcached and forged pods of it, half of them large, beside budgets with large selectors."""
+    await create_budgets(found, 1)
+    await _merge(found, MEMCACHEDS, "a0", {"spec": {"size": 1000}})
+    labels = {**OURS, "app.kubernetes.io/name": "memcached", "app.kubernetes.io/instance": "a0"}
+    # The garbage collector does not know this version, and keeps the pod.
+    owner = {"apiVersion": "example.com/v1", "kind": "ReplicaSet", "name": "a0-x", "uid": "x", "controller": True}
+    spec = {"nodeSelector": {"example.com/node": "none"}, "containers": [{"name": "memcached", "image": "a"}]}
+
+    def pod(index: int) -> Object:
+        junk = {f"a{part}": "x" * 60 for part in range(80 * (index % 2))}
+        meta = {"name": f"p{index}", "labels": {**labels, **junk, "pod-template-hash": "x"}, "ownerReferences": [owner]}
+        return {"metadata": meta, "spec": spec}
+
+    await found.write(PODS, [partial(pod, index) for index in range(number)])
+
+
+async def change_pod(found: Flooded, number: int) -> None:
+    """Change a label of one of the pods."""
+    await _merge(found, PODS, f"p{number % 1000}", {"metadata": {"labels": {"changed": str(number)}}})
+
+
+async def create_large(found: Flooded, number: int, kib: int) -> None:
+    """Large Memcacheds."""
+    note = {"annotations": {"a": "x" * kib * KIB}}
+    spec = cache(size=1, podTemplate={"metadata": note}, rollout={"paused": True})
+    await _create(found, [f"a{index}" for index in range(number)], spec)
+
+
+async def change_large(found: Flooded, number: int, of: int, kib: int) -> None:
+    """Change one of the large Memcacheds."""
+    note = {"annotations": {"a": f"{number} ".ljust(kib * KIB, "x")}}
+    await _merge(found, MEMCACHEDS, f"a{number % of}", {"spec": {"podTemplate": {"metadata": note}}})
+
+
+async def nothing(_: Flooded, __: int = 0) -> None:
+    """No flood."""
+
+
+PLAYS: Final[dict[str, Play]] = {
+    "idle": Play(nothing, nothing, 1),
+    "budgets-60": Play(partial(create_budgets, number=60), change_budget, 10),
+    "budgets-500": Play(partial(create_budgets, number=500), change_budget, 10),
+    "budgets-1200": Play(partial(create_budgets, number=1200), change_budget, 10),
+    "budgets-select-500": Play(partial(create_budgets, number=500), select_all, 10),
+    "pods-1000": Play(create_pods, change_pod, 50),
+    "large-20": Play(partial(create_large, number=20, kib=100), partial(change_large, of=20, kib=100), 19),
+    "large-8": Play(partial(create_large, number=8, kib=70), partial(change_large, of=8, kib=70), 11),
+}
+
+
+def cases() -> list[Case]:
+    """One case per play."""
+    return [
+        Case(f"T18/{name}", partial(run, play=play), alone=True, sync_period=LONG_SYNC_PERIOD, limit=900.0)
+        for name, play in PLAYS.items()
+    ]

@@ -51,6 +51,7 @@ GATE: Final = frozenset(
         "fuzz/port/no-handshakes",
         "T14/agent-probes-memcached",
         "T14/labels-without-name",
+        "T14/large-objects-without-a-turn",
         "T14/lost-reply-ends-process",
         "T14/no-sync",
         "T14/agent-keeps-connection-after-timeout",

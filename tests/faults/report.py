@@ -45,6 +45,7 @@ CAMPAIGNS = {
     "T15": "faults of memcached and of clients, as the agent sees them",
     "T16": "pods are updated in place, one at a time, with a simulated kubelet",
     "T17": "one tenant floods its namespace, and the operator has the memory limit of its pod",
+    "T18": "one tenant makes the operator work, and the objects of another one are reconciled in time",
     "fuzz": "random objects and requests",
 }
 

@@ -280,6 +280,6 @@ PLAYS: Final[dict[str, Play]] = {
 def cases() -> list[Case]:
     """One case per play."""
     return [
-        Case(f"T18/{name}", partial(run, play=play), alone=True, sync_period=LONG_SYNC_PERIOD, limit=900.0)
+        Case(f"T18/{name}", partial(run, play=play), alone=True, sync_period=2 * LONG_SYNC_PERIOD, limit=900.0)
         for name, play in PLAYS.items()
     ]

@@ -147,6 +147,11 @@ class PodUpdate:
 class Observed(Protocol):
     """What a plan has compared with the objects of others."""
 
+    @property
+    def weight(self) -> int:
+        """The strings that it keeps in memory."""
+        ...
+
     def comparisons(self, resource: Resource) -> int:
         """The comparisons that `effect` needs at most for an object of this resource."""
         ...

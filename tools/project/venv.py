@@ -72,10 +72,10 @@ def make(directory: Path) -> None:
 
 
 def _cleared(directory: Path) -> list[str]:
-    """The option that removes what another Python has installed; none if it is the same one."""
+    """The option that removes what another Python has installed, or what was not completed; none otherwise."""
     settings = directory / "pyvenv.cfg"
     same = settings.exists() and f"version = {sys.version.split()[0]}\n" in settings.read_text()
-    return [] if same else ["--clear"]
+    return [] if same and any(directory.glob(f"{STAMP}*")) else ["--clear"]
 
 
 def install(python: str, *words: str) -> None:

@@ -13,7 +13,7 @@ FIRST_RECHECK, MAX_RECHECK = 1.0, 300.0
 The time doubles with each read: a user's finalizer can keep such an object for any time."""
 
 RECHECKS_PER_SECOND, RECHECK_BURST = 1.0, 10.0
-"""Such reads in one namespace: per second, and at the same time after a pause."""
+"""Such reads in one namespace: per second, and at once after a pause. As many attempts to have pods created."""
 
 
 class StaleError(Exception):
@@ -57,12 +57,21 @@ class _Wait:
     delay: float = FIRST_RECHECK
 
 
-@dataclass
-class _Budget:
-    """The reads that are possible in a namespace, as of a time."""
+class Budgets:
+    """The requests that are possible in each namespace: RECHECKS_PER_SECOND, and RECHECK_BURST after a pause."""
 
-    reads: float
-    at: float
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[float, float]] = {}  # requests, as of a time
+
+    def take(self, namespace: str, now: float) -> bool:
+        """Count a request. Returns False if the namespace has none left."""
+        left, at = self._left.get(namespace, (RECHECK_BURST, now))
+        left = min(RECHECK_BURST, left + (now - at) * RECHECKS_PER_SECOND)
+        # One that is complete again need not be remembered.
+        complete = now - RECHECK_BURST / RECHECKS_PER_SECOND
+        self._left = {name: each for name, each in self._left.items() if each[1] > complete}
+        self._left[namespace] = (left - 1 if left >= 1 else left, now)
+        return left >= 1
 
 
 class Rechecks:
@@ -70,7 +79,7 @@ class Rechecks:
 
     def __init__(self) -> None:
         self._waits: dict[Key, _Wait] = {}
-        self._budgets: dict[str, _Budget] = {}
+        self._budgets = Budgets()
         self.clock: Callable[[], float] = time.monotonic
 
     def is_due(self, key: Key) -> bool:
@@ -81,7 +90,7 @@ class Rechecks:
             return False
         wait.delay = min(MAX_RECHECK, 2 * wait.delay)
         wait.due = now + wait.delay
-        return self._take(key.namespace, now)
+        return self._budgets.take(key.namespace, now)
 
     def seconds(self, key: Key) -> float:
         """Seconds until the next read of an object, after `is_due`."""
@@ -94,15 +103,3 @@ class Rechecks:
     def keep(self, is_known: Callable[[Key], bool]) -> None:
         """Forget the objects that are not known any more."""
         self._waits = {key: wait for key, wait in self._waits.items() if is_known(key)}
-
-    def _take(self, namespace: str, now: float) -> bool:
-        budget = self._budgets.pop(namespace, None) or _Budget(RECHECK_BURST, now)
-        budget.reads = min(RECHECK_BURST, budget.reads + (now - budget.at) * RECHECKS_PER_SECOND)
-        budget.at = now
-        # One that is complete again need not be remembered.
-        complete = now - RECHECK_BURST / RECHECKS_PER_SECOND
-        self._budgets = {name: each for name, each in self._budgets.items() if each.at > complete} | {namespace: budget}
-        if budget.reads < 1:
-            return False
-        budget.reads -= 1
-        return True

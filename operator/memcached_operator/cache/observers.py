@@ -5,13 +5,21 @@ from typing import Any, Final, Protocol
 
 from memcached_operator.kube.resource import Key, Resource
 
-MAX_COMPARISONS: Final = 4_000
-"""Comparisons of one change with what plans have read, each of about 1 µs. The custom resources beyond are reconciled
+MAX_COMPARISONS: Final = 40_000
+"""Comparisons of one change with what plans have read, each of about 0.1 µs. The custom resources beyond are reconciled
 without one: the change costs the turns of its own namespace."""
+
+MAX_WEIGHT: Final = 4_000
+MAX_TOTAL: Final = 100_000
+"""Labels of pods that are kept of one custom resource, and of all, each of about 100 bytes. The custom resources beyond
+are reconciled at every change."""
 
 
 class Observed(Protocol):
     """What the last plan of a custom resource has compared with the objects of others, as in `kind`."""
+
+    @property
+    def weight(self) -> int: ...
 
     def comparisons(self, resource: Resource) -> int: ...
 
@@ -23,13 +31,15 @@ class Observers:
 
     def __init__(self) -> None:
         self._observed: dict[Key, Observed] = {}
+        self._weight = 0
 
     def remember(self, key: Key, observed: Observed | None) -> None:
-        """Remember this of the newest plan. None: every change concerns it."""
-        if observed is None:
-            self._observed.pop(key, None)
-        else:
+        """Remember this of the newest plan, if it is not too large. None: every change concerns it."""
+        if (before := self._observed.pop(key, None)) is not None:
+            self._weight -= before.weight
+        if observed is not None and observed.weight <= min(MAX_WEIGHT, MAX_TOTAL - self._weight):
             self._observed[key] = observed
+            self._weight += observed.weight
 
     def concerned(
         self, keys: Iterable[Key], resource: Resource, before: Mapping[Key, Any], after: Mapping[Key, Any]

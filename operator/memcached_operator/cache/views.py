@@ -54,6 +54,8 @@ class Views(Generic[N]):
         if kept is None or kept.changed:
             kept = self._make(load(), kept)
             self._forget(name)
+            if not kept.views:
+                return kept.views  # most namespaces: they take no memory
             self._kept[name] = kept
             self._bytes += kept.bytes
             while self._bytes > MAX_VIEWS and len(self._kept) > 1:

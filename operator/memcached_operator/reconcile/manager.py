@@ -125,7 +125,7 @@ class Manager:
         self._enqueue(self._affected(key, obj))
         if change == "oversized":
             self._enqueue(self._retention.owners_of(self._cache, key))
-        self._enqueue(self._observers(key, views))
+        self._enqueue(self._observers(key, views, is_seen=before is not None and before.from_live_read))
         if before is not None and (change == "oversized" or before.index_keys != self._cache.index_keys(key, obj)):
             # The object had another owner or instance label before, or those of this version are not known.
             self._enqueue(self._affected(key, before.object()))
@@ -175,12 +175,17 @@ class Manager:
         """What plans read of the objects of others with this resource and namespace."""
         return self._cache.foreign(key.resource, key.namespace) if key.resource in self._observed else {}
 
-    def _observers(self, key: Key, before: Mapping[Key, Any]) -> Iterator[Key]:
-        """The custom resources whose plan depends on the change of an object of others. `before`: its `_foreign`."""
+    def _observers(self, key: Key, before: Mapping[Key, Any], *, is_seen: bool) -> Iterator[Key]:
+        """The custom resources whose plan depends on the change of an object of others. `before`: its `_foreign`.
+
+        `is_seen`: a live read of one reconcile has stored the change, or a part of it. The plans of the others have
+        read what was before that.
+        """
         for kind in self._kinds.values():
             if key.resource in kind.foreign.resources:
                 keys = self._cache.keys_in(kind.resource, key.namespace)
-                yield from self._reconciler.observers.concerned(keys, key.resource, before, self._foreign(key))
+                concerned = self._reconciler.observers.concerned(keys, key.resource, before, self._foreign(key))
+                yield from keys if is_seen else concerned
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""

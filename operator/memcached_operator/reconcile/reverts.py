@@ -3,6 +3,7 @@
 In memory only, and bounded: after a restart of the controller, changes are counted again from the first.
 """
 
+import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
@@ -11,10 +12,13 @@ from typing import Final, TypeVar
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Intervention, Problem
+from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.field_managers import Path, differences, manager_of
 from memcached_operator.kube.resource import Key, Object, nested_map
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION, identity, with_recorded_intent
 from memcached_operator.status.interventions import RESTART, Change, reverted
+
+log = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -172,7 +176,11 @@ class Reverts:
             return None
         record.read_at = self.clock()
         # The cache does not keep the fields of a field manager.
-        found = await self._read(key)
+        try:
+            found = await self._read(key)
+        except ApiError as error:  # the report can wait, the write cannot
+            log.warning("%s: cannot read who has changed it: %s", key, error)
+            return None
         fields = () if found is None else tuple(differences(found, child))
         if found is None or not fields:
             return None

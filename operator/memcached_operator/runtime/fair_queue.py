@@ -81,6 +81,7 @@ class ReadyKeys(Generic[K]):
         self._small = FairQueue(flow)
         self._large = FairQueue(flow)
         self._takes_large_next = True
+        self._sizes: dict[K, int] = {}  # of the large keys that wait, as of when they were added
         self._processing: dict[K, int] = {}  # bytes of each key; 0 for a small one
         self._bytes = 0
         self._in_flow: Counter[Hashable] = Counter()
@@ -93,7 +94,10 @@ class ReadyKeys(Generic[K]):
 
     def append(self, key: K) -> None:
         """Add a key to the end of its flow."""
-        (self._large if self._limits.size(key) >= LARGE else self._small).append(key)
+        if (size := self._limits.size(key)) < LARGE:
+            self._small.append(key)
+        else:
+            self._append_large(key, size)
 
     def pause(self, flow: Hashable) -> None:
         """Take no key of a flow until `resume`."""
@@ -123,21 +127,25 @@ class ReadyKeys(Generic[K]):
         key = self._large.peek(excluded := self._full | self._paused)
         if key is None:
             return None
-        size = self._limits.size(key)
-        if self._bytes and self._bytes + size > MAX_LARGE:
+        if self._bytes and self._bytes + self._sizes[key] > MAX_LARGE:
             return None
         self._takes_large_next = False
-        return self._begin(self._large.popleft(excluded), size)
+        del self._sizes[key]
+        return self._begin(self._large.popleft(excluded), self._limits.size(key))
 
     def _take_small(self) -> K | None:
         self._takes_large_next = True
         excluded = self._full | self._paused
         while self._small.peek(excluded) is not None:
             key = self._small.popleft(excluded)
-            if self._limits.size(key) < LARGE:
+            if (size := self._limits.size(key)) < LARGE:
                 return self._begin(key, 0)
-            self._large.append(key)  # it has grown while it waited
+            self._append_large(key, size)  # it has grown while it waited
         return None
+
+    def _append_large(self, key: K, size: int) -> None:
+        self._sizes[key] = size
+        self._large.append(key)
 
     def _begin(self, key: K, size: int) -> K:
         self._processing[key] = size

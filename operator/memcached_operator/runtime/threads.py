@@ -45,10 +45,14 @@ class EventLoopThread:
             task.add_done_callback(lambda _: caller.call_soon_threadsafe(ended.set_result, None))
 
         self._loop.call_soon_threadsafe(begin)
-        try:
-            await asyncio.shield(ended)
-        except asyncio.CancelledError:
-            self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
-            await asyncio.shield(ended)
-            raise
+        cancelled: asyncio.CancelledError | None = None
+        while not ended.done():
+            try:
+                await asyncio.shield(ended)
+            except asyncio.CancelledError as error:
+                if cancelled is None:  # a second one would end what the coroutine does at its end
+                    self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
         return tasks[0].result()

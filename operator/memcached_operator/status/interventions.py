@@ -78,7 +78,9 @@ def _remedy(cr: Object, change: Change) -> str:
 def _is_of_downscaler(change: Change) -> bool:
     annotations = nested_map(change.live, "metadata", "annotations")
     name = change.manager.name if change.manager else ""
-    return "downscaler" in name or any(annotation.startswith(DOWNSCALER) for annotation in annotations)
+    is_excluded = annotations.get(f"{DOWNSCALER}exclude") == "true"
+    has_schedule = any(annotation.startswith(DOWNSCALER) for annotation in annotations) and not is_excluded
+    return "downscaler" in name or (has_schedule and _scales(change))
 
 
 def _is_of(change: Change, *names: str, prefix: str | None = None) -> bool:

@@ -30,11 +30,8 @@ class Selector:
         for key, values in self._allowed.items():
             if key not in labels or (values is not None and labels[key] not in values):
                 return False
-        return not any(
-            (values := self._denied[key]) is None or value in values
-            for key, value in labels.items()
-            if key in self._denied
-        )
+        common = self._denied.keys() & labels.keys()  # as many steps as the smaller of the two has keys
+        return not any((values := self._denied[key]) is None or labels[key] in values for key in common)
 
     def names_any(self, keys: Iterable[str]) -> bool:
         """Whether one of these keys of labels has a requirement."""

@@ -20,6 +20,7 @@ class Reads:
 
     name: str
     cost: int = 1
+    weight: int = 1
 
     def comparisons(self, resource: Resource) -> int:
         """The cost of each object."""
@@ -30,11 +31,11 @@ class Reads:
         return self.name in view or None
 
 
-def concerned(before: Mapping[str, str], after: Mapping[str, str], cost: int = 1) -> str:
+def concerned(before: Mapping[str, str], after: Mapping[str, str], cost: int = 1, weight: int = 1) -> str:
     """The Memcacheds that a change of views concerns; there is no plan of the last one."""
     observers = Observers()
     for key in CACHES:
-        observers.remember(key, Reads(key.name, cost))
+        observers.remember(key, Reads(key.name, cost, weight))
     observers.remember(CACHES[-1], None)
     views = (
         {Key(POD_DISRUPTION_BUDGETS, "test", name): view for name, view in each.items()} for each in (before, after)
@@ -64,3 +65,12 @@ def test_beyond_the_limit_each_plan_is_made_again(monkeypatch: pytest.MonkeyPatc
     assert concerned({}, {"one": "xy"}, cost=3) == "d"
     assert concerned({}, {"one": "xy"}, cost=5) == "cd"
     assert concerned({}, {"one": "xy"}, cost=11) == "abcd"
+
+
+def test_what_plans_keep_is_limited_for_each_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenant can copy the labels of pods, and give each pod thousands."""
+    monkeypatch.setattr(module, "MAX_WEIGHT", 5)
+    monkeypatch.setattr(module, "MAX_TOTAL", 9)
+    assert concerned({}, {"one": "xy"}, weight=6) == "abcd"
+    assert concerned({}, {"one": "xy"}, weight=4) == "cd", "two fit"
+    assert concerned({}, {"one": "xy"}, weight=3) == "d"

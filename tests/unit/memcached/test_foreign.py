@@ -81,7 +81,7 @@ def many(number: int, key: str) -> dict[Resource, tuple[Object, ...]]:
 
 
 def test_comparisons_of_budgets_with_pods_are_limited_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_COMPARISONS", 20)
+    monkeypatch.setattr(module, "MAX_COMPARISONS", 90)
     pods = [pod(f"cache-{slot}") for slot in range(9)]
     for each in pods:
         each["metadata"]["labels"] = {**LABELS, PER_POD[0]: each["metadata"]["name"]}

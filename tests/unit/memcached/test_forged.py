@@ -2,8 +2,10 @@
 
 import json
 from copy import deepcopy
+from datetime import timedelta
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from memcached_api.images import Images
@@ -16,7 +18,14 @@ from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
 from memcached_operator.memcached.slots.pause import HELD_ANNOTATION, PAUSED_ANNOTATION, TEMPLATE_ANNOTATION
 from memcached_operator.memcached.status import status_with
 from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, Before, Ran, UpdateRecord, annotation
+from memcached_operator.memcached.updates.record import (
+    RECORD_ANNOTATION,
+    Before,
+    Ran,
+    UpdateRecord,
+    annotation,
+    next_try,
+)
 from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION
@@ -211,6 +220,11 @@ def test_no_value_in_the_record_of_an_update_raises(field: str, values: tuple[An
             pod["metadata"]["annotations"][RECORD_ANNOTATION] = json.dumps({**json.loads(text or ""), field: value})
             _, message = planned(memcached(**SPEC, **NEXT), live_of(memcached(**SPEC, **NEXT)), pod)
             assert len(message) < 4096
+
+
+@pytest.mark.parametrize("since", TIMES)
+def test_no_time_of_a_failed_resize_raises(since: str) -> None:
+    assert next_try(msgspec.structs.replace(RECORD, since=since, failed="x"), NOW) <= NOW + timedelta(minutes=30)
 
 
 def test_pod_without_its_label_gets_a_record_that_is_read() -> None:

@@ -93,7 +93,10 @@ def enqueued(crs: Sequence[Object], *events: Event, pods: Sequence[Object] = ())
         await reconciled()
         found: list[list[str]] = []
         for event in events:
-            manager.handle_event(*event)
+            if event[1] == "read":
+                vars(manager)["_cache"].put(event[0], event[2], from_live_read=True)
+            else:
+                manager.handle_event(*event)
             found.append(await reconciled())
         return found
 
@@ -142,6 +145,17 @@ def test_change_of_the_spec_changes_what_is_compared() -> None:
     after = made("one", **WITH_BUDGET, podTemplate={"metadata": {"labels": {"team": "web"}}})
     after["metadata"] = {**after["metadata"], "resourceVersion": "1000", "generation": 2}
     assert enqueued([before], budget(1, **LABEL), (MEMCACHEDS, "updated", after), DELETED) == [[], ["one"], ["one"]]
+
+
+def test_change_that_a_live_read_has_stored_before_its_event_concerns_all() -> None:
+    """A reconcile that reads an object with the name of a child does not make the plans of the others."""
+    seen = (POD_DISRUPTION_BUDGETS, "read", budget(2, **LABEL)[2])
+    crs = [
+        made("one", **WITH_BUDGET, podTemplate={"metadata": {"labels": {"team": "web"}}}),
+        made("two", **WITH_BUDGET),
+    ]
+    first = budget(1, matchLabels={"team": "nobody"})
+    assert enqueued(crs, first, seen, budget(2, **LABEL)) == [[], [], ["one", "two"]]
 
 
 def test_object_without_a_plan_is_reconciled_at_each_change() -> None:

@@ -69,6 +69,8 @@ def test_cancelled_call_ends_after_its_coroutine() -> None:
             while not begun.is_set():  # noqa: ASYNC110 - waits for the thread
                 await asyncio.sleep(0.001)
             task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()  # a second time, while the coroutine ends
             await asyncio.wait((task,))
             ended.append("call")
             assert task.cancelled()

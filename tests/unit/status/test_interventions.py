@@ -24,6 +24,18 @@ REMEDIES: dict[str, tuple[Change, str, str]] = {
     "kubectl edit": (Change(Manager("kubectl-edit"), [IMAGE]), "spec.template.spec", "kubectl edit -n test memcached"),
     "kubectl edit of the size": (Change(Manager("kubectl-edit"), [REPLICAS]), "kubectl-edit", "kubectl scale -n test"),
     "downscaler by its annotations": (Change(Manager("pykube-ng"), [REPLICAS], live=DOWNSCALED), "pykube-ng", EXCLUDED),
+    "kubectl edit of an object with a downscaler": (
+        Change(Manager("kubectl-edit"), [IMAGE], live=DOWNSCALED),
+        "kubectl-edit",
+        "kubectl edit -n test memcached",
+    ),
+    "kubectl scale of an object that is excluded": (
+        Change(
+            Manager("kubectl", "scale"), [REPLICAS], live={"metadata": {"annotations": {"downscaler/exclude": "true"}}}
+        ),
+        "kubectl (subresource scale)",
+        "kubectl scale -n test memcached cache --replicas=NUMBER",
+    ),
     "downscaler by its name": (Change(Manager("kubedownscaler"), [REPLICAS]), "kubedownscaler", EXCLUDED),
     "HorizontalPodAutoscaler": (
         Change(Manager("kube-controller-manager", "scale"), [REPLICAS]),

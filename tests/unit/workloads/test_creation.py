@@ -244,6 +244,18 @@ def test_excessive_size_is_not_enumerated() -> None:
     assert len(creation.missing_slots(observed(statefulset(2**31 - 1)))) == creation.MAX_SIZE
 
 
+def test_only_the_newest_events_are_kept() -> None:
+    """Anyone who can create Events can fill each of them."""
+    text = "\N{PILE OF POO}" * 4000
+    of_slots = (of_slot(slot, text, seen=9 - slot) for slot in (0, 1, 2, 3))
+    events = [*of_slots, of_slot(3, "older", seen=60), event("x" * 4000, seen=70)]
+    found = creation.newest(events)
+    assert [each["message"].split()[2] for each in found] == ["cache-3", "cache-2", "cache-1"]
+    assert max(len(each["message"]) for each in found) == creation.MAX_KEPT
+    (one,) = creation.newest([of_replica_set("old", seen=9), of_replica_set("new", seen=5)])
+    assert "new" in one["message"]
+
+
 REMEDIES: dict[str, tuple[str, str]] = {
     "quota": (QUOTA, RAISE),
     "quota with amounts": (

@@ -1,4 +1,5 @@
 import re
+import time
 from typing import Any
 
 import pytest
@@ -62,6 +63,21 @@ def test_alternating_messages_of_the_kubelet_result_in_one_message(reason: str, 
     backing_off = f'Back-off pulling image "example.com/memcached:1": {reason}: {text}'
     while_pulling, while_waiting = waiting(reason, text), waiting("ImagePullBackOff", backing_off)
     assert only(with_container(while_pulling)) == only(with_container(while_waiting))
+
+
+def test_time_to_read_a_message_does_not_grow_with_its_length() -> None:
+    """A registry of a tenant writes it."""
+
+    def used(length: int) -> float:
+        obj = with_container(waiting("ErrImagePull", "1" * length))
+        times: list[float] = []
+        for _ in range(3):
+            started = time.thread_time()
+            only(obj)
+            times.append(time.thread_time() - started)
+        return min(times)
+
+    assert used(40_000) < 8 * used(5_000)
 
 
 def test_reason_is_reported_if_there_is_no_message() -> None:

@@ -103,7 +103,7 @@ def is_unreadable(pod: Mapping[str, Any]) -> bool:
 def age(record: UpdateRecord, now: datetime) -> timedelta:
     """The time since a record was written. LONG_AGO without a valid time, so that nothing waits for it."""
     written = time_of(record.since)
-    return LONG_AGO if written is None or written > now + MAX_SKEW else max(timedelta(), now - written)
+    return LONG_AGO if written is None or written > now + MAX_SKEW else min(LONG_AGO, max(timedelta(), now - written))
 
 
 def next_try(record: UpdateRecord, now: datetime) -> datetime:

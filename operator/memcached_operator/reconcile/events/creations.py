@@ -7,6 +7,7 @@ from typing import Final
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.live import Budgets
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import PODS, Key, Object, nested_list
@@ -37,6 +38,7 @@ class CreationEvents(EventReader[creation.Demand]):
     def __init__(self, client: ApiClient, cache: Cache, on_change: Callable[[Key], None]) -> None:
         super().__init__(client, on_change)
         self._cache = cache
+        self._retries = Budgets()
 
     def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
         """What is known. It is forgotten when no pods are missing any more."""
@@ -58,13 +60,14 @@ class CreationEvents(EventReader[creation.Demand]):
         return not {c.APPLY_FAILED, c.CONFLICT}.isdisjoint(condition.get("reason") for condition in conditions)
 
     async def _read(self, key: Key, demand: creation.Demand) -> tuple[Object, ...]:
-        if demand.observed and self._waited(key) >= creation.RETRY_PERIOD:
+        is_due = demand.observed and self._waited(key) >= creation.RETRY_PERIOD
+        if is_due and self._retries.take(key.namespace, self._states[key].read_at):
             await self._retry(demand)
 
         def relevant(events: Iterable[Object]) -> Iterator[Object]:
             return creation.relevant(events, demand.workload, datetime.now(UTC))
 
-        found = await self._events(key.namespace, demand.fields, creation.MAX_EVENTS, relevant)
+        found = creation.newest(await self._events(key.namespace, demand.fields, creation.MAX_EVENTS, relevant))
         for slot in demand.slots:
             found += await self._obstacles(key.namespace, slot, demand.uid)
         return tuple(found)

@@ -53,8 +53,10 @@ MAX_SLOTS: Final = 3
 """Maximum slots of one object that are considered, and that are looked for among the pods of other owners."""
 
 MAX_LENGTH: Final = 4096
+MAX_KEPT: Final = 1600
 MAX_TEXT: Final = 1000
-"""Characters of a message that are read, and that are reported. Anyone who can create Events can write it."""
+"""Characters of a message that are read, kept with two names before them, and reported. Anyone who can create Events
+can write it."""
 
 MAX_OWNER: Final = 100
 """Characters of the kind and of the name of another pod's owner that are reported. Anyone can write them, too."""
@@ -155,6 +157,17 @@ def relevant(events: Iterable[Object], workload: Key, now: datetime) -> Iterator
         if seen is not None and (now - seen).total_seconds() <= RECENT and _is_about(name, workload):
             text = (event.get("message") or "")[:MAX_LENGTH]
             yield {"kind": EVENTS.kind, "message": text, "lastTimestamp": seen.isoformat()}
+
+
+def newest(events: Iterable[Object]) -> list[Object]:
+    """The newest Event of each of the last MAX_SLOTS pods, with the text that can be reported: all that is kept."""
+    found: dict[str, Object] = {}
+    for event in sorted(events, key=lambda event: last_seen(event) or NEVER, reverse=True):
+        match = OF_SLOT.search(event["message"])
+        name = match[1] if match else ""
+        if name not in found and len(found) < MAX_SLOTS:
+            found[name] = {**event, "message": event["message"][:MAX_KEPT]}
+    return list(found.values())
 
 
 def obstacle(pod: Object, uid: str) -> Object | None:

@@ -33,8 +33,9 @@ IMAGE_REASONS = frozenset(
 BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"(?:: \w+: |$)')
 """The kubelet's text during its backoff (its image_manager.go). Before release 1.32, the error does not follow."""
 
-SOURCE: Final = re.compile(r"(?:\d+(?:\.\d+){3}|\[[\da-f:]+\]):\d+->")
-"""The source address of a connection in an error of Go's package net, with a port that differs in each attempt."""
+SOURCE: Final = re.compile(r"(?<!\d)(?:\d{1,3}(?:\.\d{1,3}){3}|\[[\da-f:]{2,45}\]):\d{1,5}->")
+"""The source address of a connection in an error of Go's package net, with a port that differs in each attempt. The
+parts have limits, because a registry of a tenant writes the text."""
 
 CONTAINER_ID: Final = re.compile(r"\b[0-9a-f]{64}\b")
 """The ID of a container in an error of the runtime, which differs in each attempt."""
@@ -53,6 +54,9 @@ START_REASONS = frozenset(
 TERMINATED_START_REASONS = frozenset({"StartError", "ContainerCannotRun"})
 """Termination reasons for a container that never ran (containerd, docker); the kubelet alternates between these and
 RunContainerError."""
+
+MAX_READ: Final = 4096
+"""Characters of such a text that are read."""
 
 MAX_CAUSE: Final = 600
 """Characters of a text of the kubelet, so that the remedy after it fits into workload.MAX_PROBLEM_LENGTH."""
@@ -148,6 +152,7 @@ def image_problem(container: str, image: str, cause: str) -> str:
 def stable(text: str) -> str:
     """The text of a kubelet on one line, without what differs in each of its attempts."""
     # The message alternates between "<error>" and "Back-off …: <error>".
+    text = text[:MAX_READ]
     same = CONTAINER_ID.sub("…", SOURCE.sub("", BACK_OFF.sub("", text, count=1) or text))
     return quote_if_needed(same, MAX_CAUSE)
 
@@ -200,7 +205,7 @@ def _image_message(
     remedy += rules.loss_by(remedy) if own else ""
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
-    text: str = waiting.get("message") or waiting["reason"]
+    text: str = (waiting.get("message") or waiting["reason"])[:MAX_READ]
     message = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}; {remedy}"
     if (bare := BACK_OFF.fullmatch(text)) is None:
         return message
@@ -210,7 +215,7 @@ def _image_message(
 
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
-    cause: str = state.get("message") or state["reason"]
+    cause: str = (state.get("message") or state["reason"])[:MAX_READ]
     if container.own is None:
         remedy = not_ours(pod, rules)
     else:

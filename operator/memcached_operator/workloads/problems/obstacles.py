@@ -9,7 +9,7 @@ from typing import Any, Final
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, has_completed, is_active, is_ready
-from memcached_operator.workloads.problems.failures import Container, containers_of, failures, logs, stable
+from memcached_operator.workloads.problems.failures import MAX_READ, Container, containers_of, failures, logs, stable
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time, time_of
@@ -80,7 +80,7 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
         return None
     reason = scheduled.get("reason", "")
     if reason != "SchedulingGated":
-        text = stable(PREEMPTION.sub("", scheduled.get("message") or reason))
+        text = stable(PREEMPTION.sub("", (scheduled.get("message") or reason)[:MAX_READ]))
         return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", pod=_name(pod))
     gates = _names(gate["name"] for gate in nested_list(pod, "spec", "schedulingGates"))
     remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"

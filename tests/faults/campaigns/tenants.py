@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from faults.campaigns.floods import KIB, OURS, Flooded, flooded
+from faults.campaigns.floods import KIB, OURS, WRITERS, Flooded, flooded
 from faults.case import Case, References
 from faults.esr import VICTIM
 from faults.sandbox import LONG_SYNC_PERIOD, TIMEOUT_FACTOR, Sandbox, wait_until
@@ -26,12 +26,15 @@ from memcached_operator.kube.resource import (
     LEASES,
     POD_DISRUPTION_BUDGETS,
     PODS,
+    SERVICES,
     Key,
     Object,
     Resource,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 
+MAX_READS: Final = 2.0
+"""Reads of single objects in the tenant's namespace, per second, while finalizers keep children."""
 GOALS: Final = {VICTIM: 2.0, "b70": 5.0, "b600": 5.0}
 """Seconds in which an object of the other tenant is reconciled: a small one, and one of 70 KB and of 600 KB. For this,
 the API server handles at least REQUESTS requests of the same size, one after the other."""
@@ -48,11 +51,16 @@ MERGE: Final = "application/merge-patch+json"
 
 @dataclass(frozen=True)
 class Play:
-    """What the tenant creates, and its n-th change. `rate`: changes per second, if the API server responds in time."""
+    """What the tenant creates, and its n-th change. `rate`: changes per second, if the API server responds in time.
+
+    `end`: removes what would remain. `max_reads`: per second.
+    """
 
     prepare: Callable[[Flooded], Awaitable[None]]
     change: Callable[[Flooded, int], Awaitable[Any]]
     rate: float
+    end: "Callable[[Flooded], Awaitable[None]] | None" = None
+    max_reads: float = float("inf")
 
 
 @dataclass
@@ -60,7 +68,7 @@ class Times:
     """Seconds until changes of the other tenant's objects were made, by their names, and between renewals of the Lease.
 
     `api`: seconds of the user's patches of these objects, which are the API server's share. `cpu`: part of a processor
-    that the operator used.
+    that the operator used. `reads`: of single objects in the tenant's namespace, per second.
     """
 
     found: Flooded
@@ -68,11 +76,12 @@ class Times:
     gaps: list[float] = field(default_factory=list[float])
     api: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     cpu: float = 0.0
+    reads: float = 0.0
 
     def __str__(self) -> str:
         texts = [f"{name} {_range(times)}, API {_range(self.api[name])}" for name, times in self.changes.items()]
         gap = f"gaps of the Lease up to {max(self.gaps):.1f} s"
-        return "; ".join([*texts, f"{gap}, CPU {self.cpu:.0%}, {self.found.peak} MiB"])
+        return "; ".join([*texts, f"{gap}, CPU {self.cpu:.0%}, {self.found.peak} MiB, {self.reads:.1f} reads/s"])
 
     async def measure(self, seconds: float) -> None:
         """Change the objects of the other tenant all the time, and observe the Lease."""
@@ -82,7 +91,10 @@ class Times:
             for name in GOALS:
                 group.create_task(self._change(name, until))
             group.create_task(self._renewals(until))
-        self.cpu = (_cpu(self.found) - before) / (time.monotonic() - started)
+        took = time.monotonic() - started
+        self.cpu = (_cpu(self.found) - before) / took
+        calls = [entry.call for entry in self.found.sandbox.proxy.requests.since(started)]
+        self.reads = len([1 for call in calls if (call.verb, call.namespace) == ("get", self.found.tenant)]) / took
 
     async def _change(self, name: str, until: float) -> None:
         times, patches = self.changes.setdefault(name, []), self.api.setdefault(name, [])
@@ -112,7 +124,7 @@ class Times:
             last = renewed
             await asyncio.sleep(0.1)
 
-    def check(self) -> None:
+    def check(self, max_reads: float) -> None:
         """Check the goals."""
         check = self.found.sandbox.check
         for name, goal in GOALS.items():
@@ -121,6 +133,7 @@ class Times:
         limit = MAX_GAP * TIMEOUT_FACTOR + max(self.api[VICTIM])
         check(max(self.gaps) <= limit, f"the Lease was renewed late: {self}")
         check(not self.found.operator.exits, f"the operator exited: {self}")
+        check(self.reads <= max_reads, f"too many reads: {self}")
 
 
 def _cpu(found: Flooded) -> float:
@@ -148,7 +161,9 @@ async def run(sandbox: Sandbox, references: References, play: Play, seconds: flo
         finally:
             attack.cancel()
             await asyncio.gather(attack, return_exceptions=True)
-        times.check()
+            if play.end is not None:
+                await play.end(found)
+        times.check(play.max_reads)
         return str(times)
 
 
@@ -261,6 +276,41 @@ async def change_large(found: Flooded, number: int, of: int, kib: int) -> None:
     await _merge(found, MEMCACHEDS, f"a{number % of}", {"spec": {"podTemplate": {"metadata": note}}})
 
 
+async def create_undeletable(found: Flooded, number: int = 200) -> None:
+    """Memcacheds whose Services are of earlier ones: a finalizer keeps these."""
+    names = [f"a{index}" for index in range(number)]
+    spec = cache(size=1, rollout={"paused": True})
+    await _create(found, names, spec)
+    await _wait_settled(found)
+    await _for_each(names, partial(_set_finalizers, found, finalizers=["example.com/kept"]))
+    await _for_each(names, partial(_delete, found))
+    await _create(found, names, spec)
+
+
+async def release(found: Flooded) -> None:
+    """Remove the finalizers, so that the namespace can be deleted."""
+    services = (await found.sandbox.client.request("GET", SERVICES.path(found.tenant)))["items"]
+    await _for_each([each["metadata"]["name"] for each in services], partial(_set_finalizers, found, finalizers=None))
+
+
+async def _set_finalizers(found: Flooded, name: str, finalizers: list[str] | None) -> None:
+    await _merge(found, SERVICES, name, {"metadata": {"finalizers": finalizers}})
+
+
+async def _delete(found: Flooded, name: str) -> None:
+    await found.sandbox.client.request("DELETE", MEMCACHEDS.path(found.tenant, name))
+
+
+async def _for_each(names: list[str], work: Callable[[str], Awaitable[None]]) -> None:
+    waiting = iter(names)
+
+    async def worker() -> None:
+        for name in waiting:
+            await work(name)
+
+    await asyncio.gather(*(worker() for _ in range(WRITERS)))
+
+
 async def nothing(_: Flooded, __: int = 0) -> None:
     """No flood."""
 
@@ -273,6 +323,7 @@ PLAYS: Final[dict[str, Play]] = {
     "budgets-select-500": Play(partial(create_budgets, number=500), select_all, 10),
     "pods-1000": Play(create_pods, change_pod, 50),
     "large-20": Play(partial(create_large, number=20, kib=100), partial(change_large, of=20, kib=100), 19),
+    "undeletable": Play(create_undeletable, nothing, 1, release, MAX_READS),
     "large-8": Play(partial(create_large, number=8, kib=70), partial(change_large, of=8, kib=70), 11),
 }
 

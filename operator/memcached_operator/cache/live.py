@@ -92,6 +92,10 @@ class Rechecks:
         wait.due = now + wait.delay
         return self._budgets.take(key.namespace, now)
 
+    def is_waiting(self, key: Key) -> bool:
+        """Whether the deletion of an object is awaited."""
+        return key in self._waits
+
     def seconds(self, key: Key) -> float:
         """Seconds until the next read of an object, after `is_due`."""
         return self._waits[key].due - self.clock()

@@ -61,11 +61,15 @@ class Applier:
 
     def would_create(self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object]) -> bool:
         """Whether a child does not exist and may be created now."""
-        missing = (child for child in desired if kind.key_of(child) not in snapshot.children)
+        missing = ((key, child) for child in desired if (key := kind.key_of(child)) not in snapshot.children)
         return any(
-            not self.reverts.delay(snapshot.cr, kind.key_of(child), build_intent(snapshot.cr, child))
-            for child in missing
+            not self._is_in_the_way(key) and not self.reverts.delay(snapshot.cr, key, build_intent(snapshot.cr, child))
+            for key, child in missing
         )
+
+    def _is_in_the_way(self, key: Key) -> bool:
+        """Whether the deletion of an earlier child is awaited. After it, the owner is reconciled again."""
+        return self._cache.entry(key) is not None and self._rechecks.is_waiting(key)
 
     async def apply_all(
         self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0
@@ -111,6 +115,8 @@ class Applier:
                     done = not self._rechecks.is_due(key) or await self._refresh(key) is not None
                     if done:
                         result.block(Problem(c.WAITING_FOR_DELETION, step.message), self._rechecks.seconds(key))
+                    elif key not in snapshot.children:
+                        raise StaleError
                 case Action.CONFLICT:
                     done = True
                     result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy)

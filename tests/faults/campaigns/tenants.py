@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
+from faults.calls import Entry
 from faults.campaigns.floods import KIB, OURS, WRITERS, Flooded, flooded
 from faults.case import Case, References
 from faults.esr import VICTIM
@@ -93,8 +94,7 @@ class Times:
             group.create_task(self._renewals(until))
         took = time.monotonic() - started
         self.cpu = (_cpu(self.found) - before) / took
-        calls = [entry.call for entry in self.found.sandbox.proxy.requests.since(started)]
-        self.reads = len([1 for call in calls if (call.verb, call.namespace) == ("get", self.found.tenant)]) / took
+        self.reads = len(_reads(self.found, started)) / took
 
     async def _change(self, name: str, until: float) -> None:
         times, patches = self.changes.setdefault(name, []), self.api.setdefault(name, [])
@@ -134,6 +134,12 @@ class Times:
         check(max(self.gaps) <= limit, f"the Lease was renewed late: {self}")
         check(not self.found.operator.exits, f"the operator exited: {self}")
         check(self.reads <= max_reads, f"too many reads: {self}")
+
+
+def _reads(found: Flooded, since: float) -> list[Entry]:
+    """The operator's reads of single objects in the tenant's namespace."""
+    entries = found.sandbox.proxy.requests.since(since)
+    return [each for each in entries if (each.call.verb, each.call.namespace) == ("get", found.tenant)]
 
 
 def _cpu(found: Flooded) -> float:
@@ -281,10 +287,20 @@ async def create_undeletable(found: Flooded, number: int = 200) -> None:
     names = [f"a{index}" for index in range(number)]
     spec = cache(size=1, rollout={"paused": True})
     await _create(found, names, spec)
-    await _wait_settled(found)
+
+    async def exist() -> bool:
+        return len((await found.sandbox.client.request("GET", SERVICES.path(found.tenant)))["items"]) == number
+
+    await wait_until(exist, 180, "the Services exist", poll=1.0)
     await _for_each(names, partial(_set_finalizers, found, finalizers=["example.com/kept"]))
     await _for_each(names, partial(_delete, found))
     await _create(found, names, spec)
+    await wait_until(partial(_is_calm, found), 120, "few objects are read")
+
+
+async def _is_calm(found: Flooded, seconds: float = 5.0) -> bool:
+    """Whether there were few reads: each new object reads what remains of the children of an earlier one once."""
+    return len(_reads(found, time.monotonic() - seconds)) <= MAX_READS * seconds
 
 
 async def release(found: Flooded) -> None:

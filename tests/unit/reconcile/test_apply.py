@@ -53,6 +53,10 @@ class Owner:
         """Apply these desired children; all others are deleted."""
         return asyncio.run(self.applier.apply_all(KIND, snapshot_of(self.cache), children, failures))
 
+    def would_create(self, desired: Object) -> bool:
+        """Whether a reconcile may create this child."""
+        return self.applier.would_create(KIND, snapshot_of(self.cache), [desired])
+
     def wait(self, seconds: float) -> None:
         """Let time pass for the reads of an object whose deletion is awaited."""
         rechecks: Rechecks = vars(self.applier)["_rechecks"]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from memcached_operator.cache.live import FIRST_RECHECK
+from memcached_operator.cache.live import FIRST_RECHECK, StaleError
+from unit.builders import memcached, owned
 from unit.reconcile.test_apply import DELETED_AT, DEPLOYMENT, Owner, child, reasons
 
 
@@ -52,3 +53,21 @@ def test_next_deletion_is_awaited_as_the_first_one() -> None:
         owner.api.version += 1
         owner.cache.remove(DEPLOYMENT, owner.api.version)
         assert owner.apply(child(minReadySeconds=2)).requeue_after is None
+
+
+def test_owner_is_not_read_while_the_deletion_of_an_earlier_child_is_awaited() -> None:
+    """A reconcile that may create a child reads its owner first. Each of these would read it."""
+    owner = Owner()
+    earlier = {**memcached(), "metadata": {**memcached()["metadata"], "uid": "earlier"}}
+    owner.api.put(DEPLOYMENT, {**owner.api.objects[DEPLOYMENT], "metadata": owned(earlier)["metadata"]})
+    owner.observe()
+    assert owner.would_create(child())
+    assert reasons(owner.apply(child())) == ["WaitingForDeletion"]
+    assert not owner.would_create(child())
+    owner.wait(FIRST_RECHECK)
+    del owner.api.objects[DEPLOYMENT]
+    assert not owner.would_create(child())
+    with pytest.raises(StaleError):
+        owner.apply(child())
+    assert owner.would_create(child())
+    assert owner.api.verbs() == ["get"]

@@ -51,7 +51,6 @@ GATE: Final = frozenset(
         "fuzz/port/no-handshakes",
         "T14/agent-probes-memcached",
         "T14/labels-without-name",
-        "T14/large-objects-without-a-turn",
         "T14/lost-reply-ends-process",
         "T14/no-sync",
         "T14/agent-keeps-connection-after-timeout",
@@ -72,3 +71,6 @@ GATE: Final = frozenset(
         "T14/keeps-everything",
     }
 )
+
+NIGHTLY: Final = frozenset({"T18"})
+"""Campaigns whose checks are times, which a busy machine exceeds: they run at night only."""

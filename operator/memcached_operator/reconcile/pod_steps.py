@@ -3,6 +3,7 @@
 import logging
 
 from memcached_operator.cache.cache import Cache, version_of
+from memcached_operator.cache.live import get_live
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
@@ -21,6 +22,9 @@ INEFFECTIVE_PERIOD = 30.0
 CHANGED = (404, 409)
 """Response codes of a write to a pod that has changed or was deleted since the plan was made."""
 
+NO_REPLY, SERVER_ERRORS = 0, 500
+"""Response codes of a write that may have been made nevertheless: no reply, and those from 500 on."""
+
 FORBIDDEN = 403
 """Response code of a write that a quota, a LimitRange or a policy denies."""
 
@@ -32,14 +36,20 @@ class PodSteps:
         self._client = client
         self._cache = cache
         self._cooldown = Cooldown()
+        self._unknown: set[Key] = set()
+        """Pods with a step whose outcome is not known, because its reply was lost."""
 
     async def make(self, step: PodStep, result: Result) -> None:
         """Make a step, and record in `result` why it failed. A pod that has changed since needs another plan."""
         key = key_of(PODS, step.pod)
+        if await self._is_unclear(key, result):
+            return
         try:
             with self._cooldown.guard(key, _intent(step)):
                 reply = await self._write(key, step)
         except ApiError as error:
+            if error.code == NO_REPLY or error.code >= SERVER_ERRORS:
+                self._unknown.add(key)
             if error.code in CHANGED and not self._lacks_subresource(key, step, error):
                 result.requeue(RETRY_PERIOD)
                 return
@@ -49,6 +59,24 @@ class PodSteps:
         if reply.get("kind") == PODS.kind:  # the reply to a deletion can be a Status
             self._cache.put(PODS, reply)
             result.requeue(0)  # the event of this write is no news, but the next step may follow at once
+
+    async def _is_unclear(self, key: Key, result: Result) -> bool:
+        """Read the pods of the namespace whose steps may have been made. True if there was one: it needs another plan.
+
+        Otherwise a second slot could be disturbed before the event of the first one arrives.
+        """
+        unclear = [each for each in self._unknown if each.namespace == key.namespace]
+        for each in unclear:
+            try:
+                await get_live(self._client, self._cache, each)
+            except ApiError as error:
+                result.fail(
+                    error, f"Pod {each.name} cannot be read after a change whose reply was lost: {error.message}"
+                )
+                return True
+            self._unknown.discard(each)
+            result.requeue(0)
+        return bool(unclear)
 
     def _lacks_subresource(self, key: Key, step: PodStep, error: ApiError) -> bool:
         """Whether the API server does not serve the subresource, although the pod exists."""

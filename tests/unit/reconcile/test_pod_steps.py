@@ -39,6 +39,10 @@ class Api:
         """Patch a pod."""
         return self._reply("patch", key, patch, content_type, subresource)
 
+    async def get(self, key: Key) -> Object:
+        """Read a pod."""
+        return self._reply("get", key)
+
     def _reply(self, *request: Any) -> Object:
         self.requests.append(request)
         if self.error:
@@ -100,6 +104,30 @@ ERRORS = {
 def test_failed_step_is_reported(error: ApiError, reason: str, message: str) -> None:
     _, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less"), error)
     assert (result.errors, [(each.reason, each.message) for each in result.problems]) == ([error], [(reason, message)])
+
+
+@pytest.mark.parametrize("code", [0, 504])
+def test_pod_is_read_before_the_next_step_if_the_reply_to_the_last_one_was_lost(code: int) -> None:
+    """It may have been made: a second slot would be disturbed before its event arrives."""
+    other: Object = {**POD, "metadata": {**POD["metadata"], "name": "cache-1"}}
+
+    async def run() -> None:
+        api, cache = Api(ApiError(code, "Timeout", "lost")), Cache()
+        cache.put(PODS, POD)
+        steps, result = PodSteps(cast("ApiClient", api), cache), Result()
+        await steps.make(PodStep(POD, PATCH), result)
+        for error, version in ((api.error, 7), (None, 8)):
+            api.error = error
+            await steps.make(PodStep(other), result)
+            assert api.requests.pop() == ("get", KEY)
+            entry = cache.entry(KEY)
+            assert entry is not None
+            assert entry.version == version
+        assert result.requeue_after == 0
+        await steps.make(PodStep(other), result)
+        assert api.requests.pop()[0] == "delete"
+
+    asyncio.run(run())
 
 
 def test_failed_step_is_not_repeated_at_once() -> None:

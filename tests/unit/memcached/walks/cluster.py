@@ -33,8 +33,8 @@ class Cluster:
     """`objects`: as stored. `seen`: as the operator sees them. `due`: when each actor acts next.
 
     `check`: called with each step before it is made. `faulty`: replies are lost, and writes fail. `quota`: pods cannot
-    be created. `rejections`: when the pods of slots were rejected last, of which there are Events. `skew`: how fast the
-    leader's clock is.
+    be created. `rejections`: when the pods of slots were rejected last, of which there are Events. `unclear`: the pod
+    of the last step, if its reply was lost. `skew`: how fast the leader's clock is.
     """
 
     def __init__(self, chance: random.Random, spec: Object, resize: Resize, check: Callable[[PodStep], None]) -> None:
@@ -48,6 +48,7 @@ class Cluster:
         self.rejections: dict[str, datetime] = {}
         self.faulty, self.quota, self.skew = False, False, timedelta()
         self.plan: Plan | None = None
+        self.unclear = ""
         self.known: Resize | None = None
         self.writes = 0
         self._version = 100
@@ -241,6 +242,13 @@ class Cluster:
     def _make(self, step: PodStep) -> None:
         """Make a step, if the pod has not changed since."""
         name = step.pod["metadata"]["name"]
+        if self.unclear:  # the reply to the last step was lost
+            self.wake(OPERATOR, 1.0)
+            if not self._fails():
+                self.seen.pop(self.unclear, None)
+                self.seen |= {each: self.objects[each] for each in (self.unclear,) if each in self.objects}
+                self.unclear = ""
+            return
         self.check(step)
         stored = self.objects.get(name)
         self.wake(OPERATOR, 1.0)
@@ -254,9 +262,11 @@ class Cluster:
             before = kubelet.wanted(FIRST)
             self.put(name, _merged(stored, step.patch))
             kubelet.changed = self.now if kubelet.wanted(FIRST) != before else kubelet.changed
-        if not self.faulty or self.chance.random() < 0.9:  # otherwise the reply is lost
+        if not self.faulty or self.chance.random() < 0.9:
             self.seen[name] = self.objects[name]
             self.wake(OPERATOR, 0)
+        else:
+            self.unclear = name
 
     def _write_status(self, status: Object, now: datetime) -> None:
         cr = self.objects[CR]

@@ -284,6 +284,7 @@ def test_waits_for_a_child_that_is_being_deleted(owner: Owner) -> None:
     assert owner.problems == [("WaitingForDeletion", "Deployment cache is being deleted")]
     assert owner.outcome.requeue_after is not None
     owner.plane.change(owner.key(), {"metadata": {"finalizers": None}})
+    owner.relist()  # in place of the event
     assert owner.apply() == {"create deployments": 1}
     assert owner.problems == []
 

@@ -14,6 +14,8 @@ from memcached_operator.memcached.containers import SCHEDULING
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node, nodes_of, pods_of
 
+pytestmark = pytest.mark.sweep  # it asks the scheduler what helps, and waits for its retries
+
 Remedy = Callable[[ApiClient, str], Awaitable[None]]
 SMALL: Final[Object] = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
 

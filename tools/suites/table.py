@@ -71,7 +71,7 @@ _ALL = (
     ),
     Suite(
         "sweeps",
-        "limits of memcached, costs of rules, alerts in promtool, GitOps tools, the demo",
+        "limits of memcached, costs of rules, alerts, the scheduler, GitOps tools, the demo",
         Needs.SERVERS,
         "integration",
         ("--part=sweep", "-m", "not server"),

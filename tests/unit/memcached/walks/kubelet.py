@@ -82,9 +82,9 @@ class Kubelet:
         return {**self.pod, "status": status}
 
     def wanted(self, name: str) -> tuple[str, str]:
-        """The image and the arguments of a container."""
-        annotations = self.pod["metadata"]["annotations"]
-        return self._specs()[name]["image"], annotations.get(ARGS_ANNOTATION, "") if name == FIRST else ""
+        """The image and the arguments of a container. Only a memcached that restarts warm reads the arguments."""
+        annotations, has_args = self.pod["metadata"]["annotations"], name == FIRST and self._is_warm()
+        return self._specs()[name]["image"], annotations.get(ARGS_ANNOTATION, "") if has_args else ""
 
     def is_pending(self, now: datetime) -> bool:
         """Whether memcached may restart at any moment because of a write of the operator that was made lately.
@@ -96,6 +96,9 @@ class Kubelet:
         (image, args), ran = self.wanted(FIRST), self.ran[FIRST]
         by_image = image != ran[0] and not self.nodes.lacks(image)
         return by_image or (args != ran[1] and AGENT in self.ran)
+
+    def _is_warm(self) -> bool:
+        return any(ARGS_ANNOTATION in str(each.get("command")) for each in self._specs().values())
 
     def _status(self) -> Object:
         return deepcopy(self.pod.get("status") or {"conditions": []})
@@ -126,8 +129,9 @@ class Kubelet:
             )
             status["state"] = {"waiting": {"reason": reason, "message": f'{prefix}failed to pull "{image}": not found'}}
             return self._back_off(image)
-        warm = any(ARGS_ANNOTATION in str(each.get("command")) for each in self._specs().values())
-        if (name == FIRST and warm and not args) or (status.get("containerID") and self.chance.random() < 0.1):
+        if (name == FIRST and self._is_warm() and not args) or (
+            status.get("containerID") and self.chance.random() < 0.1
+        ):
             status["state"] = {"waiting": {"reason": "CrashLoopBackOff"}}
             return self._back_off(name)
         self._start(status, local)

@@ -44,9 +44,10 @@ class Checks:
         if patch is None:
             assert not self.cluster.lacks_pods(), "a pod is deleted although none can be created"
             assert self._may_replace(pod), "a pod is deleted although it could be updated in place"
-        record = json.loads(pod["metadata"]["annotations"].get(RECORD_ANNOTATION) or "{}")
-        is_newest = (record.get("before") or {}).get("revision") == key[1]  # the user wants it again
-        if patch is not None and record.get("before") and not is_newest and _is_restored(patch, record["before"]):
+        record: Any = json.loads(pod["metadata"]["annotations"].get(RECORD_ANNOTATION) or "{}")
+        before: Any = record.get("before")
+        is_newest = before and before.get("revision") == key[1]  # the user wants it again
+        if patch is not None and before and not is_newest and _is_restored(patch, before):
             for container in patch.get("spec", {}).get("containers", ()):
                 assert container["image"] in kubelet.images[container["name"]], "restored to an image that never ran"
         elif patch is None or _restarts(pod, patch):

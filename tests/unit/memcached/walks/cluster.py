@@ -272,7 +272,9 @@ class Cluster:
         cr = self.objects[CR]
         old: Any = cr.get("status") or {}
         new = status | {"conditions": with_transition_times(old.get("conditions", ()), status["conditions"], now)}
-        if new != old and not self._fails():
+        if new != old and self._fails():
+            self.wake(OPERATOR, 1.0)
+        elif new != old:
             self.seen[CR] = {**self.seen[CR], "status": new}
             self.put(CR, {**cr, "status": new})
 

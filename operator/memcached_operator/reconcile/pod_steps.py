@@ -3,7 +3,6 @@
 import logging
 
 from memcached_operator.cache.cache import Cache, version_of
-from memcached_operator.cache.live import get_live
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
@@ -68,15 +67,23 @@ class PodSteps:
         unclear = [each for each in self._unknown if each.namespace == key.namespace]
         for each in unclear:
             try:
-                await get_live(self._client, self._cache, each)
+                await self._read(each)
             except ApiError as error:
-                result.fail(
-                    error, f"Pod {each.name} cannot be read after a change whose reply was lost: {error.message}"
-                )
+                text = f"Pod {each.name} cannot be read after a change whose reply was lost: {error.message}"
+                result.fail(error, text)
                 return True
             self._unknown.discard(each)
             result.requeue(0)
         return bool(unclear)
+
+    async def _read(self, key: Key) -> None:
+        """Update the cache with a pod. The controller may list pods, but not get one."""
+        async for page in self._client.list(PODS, key.namespace, fields=f"metadata.name={key.name}", limit=1):
+            for pod in page.items:
+                self._cache.put(PODS, pod)
+                return
+        if (known := self._cache.entry(key)) is not None:
+            self._cache.remove(key, known.version)
 
     def _lacks_subresource(self, key: Key, step: PodStep, error: ApiError) -> bool:
         """Whether the API server does not serve the subresource, although the pod exists."""

@@ -144,7 +144,7 @@ plan-%: # Before .venv is made: what will run here, and what cannot.
 test: plan-test venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
 	@$(SUITES) test
 
-test-all: plan-all venv ## Run all tests but those that run nightly (35 minutes).
+test-all: plan-all venv ## Run all tests but those that run nightly (50 minutes).
 	@$(SUITES) all
 
 test-rest: venv

@@ -14,7 +14,8 @@ from typing import IO
 from urllib.error import URLError
 from urllib.request import urlopen
 
-TICK = os.sysconf("SC_CLK_TCK")
+from support.cpu import cpu_time
+
 LAUNCH = "import sys; sys.modules.update(kubernetes=None, pykube=None); from {} import main; main()"
 """Calls a program's `main`. Development packages that kopf would import are hidden, because the image has none."""
 
@@ -34,8 +35,7 @@ class Program:
 
     def cpu(self) -> float:
         """CPU time used so far, in seconds, user and system."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        return cpu_time(self.pid)
 
     def rss(self) -> float:
         """Resident memory, in MiB."""

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import ssl
 import tempfile
@@ -28,9 +27,9 @@ from memcached_api.values import nested_field
 from memcached_operator.certificates.pki import KeyPair, issue
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
+from support.cpu import cpu_time
 from support.ports import free_port
 
-TICK = os.sysconf("SC_CLK_TCK")
 SKMEM = re.compile(r"skmem:\(r(\d+),.*?,f(\d+),w(\d+),")
 START_TIMEOUT = 60.0
 """Seconds until the process serves, on a very busy machine: 0.5 on an idle one."""
@@ -109,8 +108,7 @@ class Webhook:
 
     def cpu(self) -> float:
         """CPU time used so far, in seconds, user and system."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        return cpu_time(self.process.pid)
 
     async def metrics(self) -> dict[str, float]:
         """Each series with its value; none while the process is down."""

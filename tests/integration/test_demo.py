@@ -16,7 +16,7 @@ OTHERS = ("KUBECONFIG", "KUBE_VERSION", "MAKEFLAGS", "MFLAGS", "ARGS", "SCENES")
 """Variables of the caller that would change the demo."""
 NAME = f"demo-{os.getpid()}"
 
-pytestmark = pytest.mark.sweep  # whoever types `make test` has seen the demo
+pytestmark = pytest.mark.sweep  # `make demo` is typed before `make test`
 
 
 @pytest.fixture

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import PODS, Key, Object
+from memcached_operator.runtime.budgets import Budgets
 
 FIRST_RECHECK, MAX_RECHECK = 1.0, 300.0
 """Seconds until an object whose deletion is awaited is read for the first time, and maximum seconds between two reads.
 The time doubles with each read: a user's finalizer can keep such an object for any time."""
 
 RECHECKS_PER_SECOND, RECHECK_BURST = 1.0, 10.0
-"""Such reads in one namespace: per second, and at once after a pause. As many attempts to have pods created."""
+"""Such reads in one namespace: per second, and at once after a pause."""
 
 
 class StaleError(Exception):
@@ -33,6 +34,16 @@ async def get_live(client: ApiClient, cache: Cache, key: Key) -> Object | None:
     live.setdefault("kind", key.resource.kind)
     cache.put(key.resource, live, from_live_read=True)
     return cache.get(key)
+
+
+async def find_pod(client: ApiClient, namespace: str, name: str) -> Object | None:
+    """Read a pod from the API server; None if it does not exist. The controller may list pods, but not get one.
+
+    Raises ApiError.
+    """
+    pages = client.list(PODS, namespace, fields=f"metadata.name={name}", limit=1)
+    found = [pod async for page in pages for pod in page.items]
+    return found[0] if found else None
 
 
 async def ensure_exists(client: ApiClient, cache: Cache, key: Key, seen: Object) -> None:
@@ -57,29 +68,12 @@ class _Wait:
     delay: float = FIRST_RECHECK
 
 
-class Budgets:
-    """The requests that are possible in each namespace: RECHECKS_PER_SECOND, and RECHECK_BURST after a pause."""
-
-    def __init__(self) -> None:
-        self._left: dict[str, tuple[float, float]] = {}  # requests, as of a time
-
-    def take(self, namespace: str, now: float) -> bool:
-        """Count a request. Returns False if the namespace has none left."""
-        left, at = self._left.get(namespace, (RECHECK_BURST, now))
-        left = min(RECHECK_BURST, left + (now - at) * RECHECKS_PER_SECOND)
-        # One that is complete again need not be remembered.
-        complete = now - RECHECK_BURST / RECHECKS_PER_SECOND
-        self._left = {name: each for name, each in self._left.items() if each[1] > complete}
-        self._left[namespace] = (left - 1 if left >= 1 else left, now)
-        return left >= 1
-
-
 class Rechecks:
     """Limits the reads of objects whose deletion is awaited. An event reports it; the reads are for a missed event."""
 
     def __init__(self) -> None:
         self._waits: dict[Key, _Wait] = {}
-        self._budgets = Budgets()
+        self._budgets = Budgets(RECHECKS_PER_SECOND, RECHECK_BURST)
         self.clock: Callable[[], float] = time.monotonic
 
     def is_due(self, key: Key) -> bool:

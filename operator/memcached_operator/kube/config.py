@@ -13,6 +13,7 @@ import kopf
 import yaml
 
 from memcached_operator.kube.credentials import ConfigError, Login, TokenFile, login_with_client
+from memcached_process.connections import TLS_READ_SIZE
 
 log = logging.getLogger(__name__)
 
@@ -20,12 +21,10 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts the pod's credentials (Kubernetes documentation, "Accessing the API from a Pod")."""
 
 
-TLS_BUFFER = 2**14
-"""Bytes that a TLS connection can receive at once: one TLS record (RFC 8446, 5.1). asyncio reserves 256 KiB for each,
-which was 70 % of the controller's memory with 200 watched namespaces, because each namespace has 17 connections."""
-
-# No function sets it. It is not part of the documented API of asyncio, so a test measures the memory of a connection.
-asyncio.sslproto.SSLProtocol.max_size = TLS_BUFFER
+# asyncio reserves 256 KiB for each TLS connection: 70 % of the controller's memory with 200 watched namespaces, which
+# have 17 connections each. Unlike servers, clients cannot choose the class, and no function sets the size. It is
+# not part of the documented API of asyncio, so a test measures the memory of a connection.
+asyncio.sslproto.SSLProtocol.max_size = TLS_READ_SIZE
 
 
 @dataclass(frozen=True)

@@ -113,18 +113,17 @@ def _different(labels: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], 
     return tuple({(*each, *each.values()): each for each in labels}.values())
 
 
-def foreign_budget(snapshot: Snapshot, compared: Observed) -> str | None:
-    """The name of another user's first PodDisruptionBudget that selects a pod, or None.
+def foreign_budget(budgets: Iterable[Budget], compared: Observed) -> str | None:
+    """The name of another user's first PodDisruptionBudget that selects a pod, or None. `budgets`: those to compare.
 
     A budget with the name of the Memcached's own budget is not returned: it is a Conflict, or an orphan that is adopted
-    again. At most MAX_COMPARISONS are made.
+    again.
     """
-    budgets = comparable_budgets(snapshot, compared)
     return next((budget.name for budget in budgets if compared.is_selected(budget)), None)
 
 
 def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
-    """The first budgets by name, as many as can be compared with the pods."""
+    """The first budgets by name, as many as can be compared with the pods: at most MAX_COMPARISONS are made."""
     left = MAX_COMPARISONS
     found: list[Budget] = []
     for budget in snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()):
@@ -135,9 +134,9 @@ def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
     return found
 
 
-def comparison_notices(snapshot: Snapshot, compared: Observed) -> Iterator[str]:
-    """A notice if not all budgets are compared."""
-    total, number = len(snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())), len(comparable_budgets(snapshot, compared))
+def comparison_notices(snapshot: Snapshot, compared: Observed, number: int) -> Iterator[str]:
+    """A notice if not all budgets are compared. `number`: of those that are."""
+    total = len(snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()))
     if number < total:
         yield (
             f"Of the {total} PodDisruptionBudgets in namespace {snapshot.cr['metadata']['namespace']}, only the first "

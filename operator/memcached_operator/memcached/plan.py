@@ -36,6 +36,7 @@ from memcached_operator.memcached.foreign import (
     Observed,
     autoscaler_problems,
     budget_notice,
+    comparable_budgets,
     comparison_notices,
     foreign_budget,
     observed,
@@ -68,7 +69,8 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         missing = _lacks_services(snapshot, spec)
         compared = _compared(snapshot, spec, workload)
-        other_budget = foreign_budget(snapshot, compared)
+        budgets = comparable_budgets(snapshot, compared)
+        other_budget = foreign_budget(budgets, compared)
         children = (
             workload,
             *services(cr, spec, ports),
@@ -85,7 +87,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
             notices=(
                 *_budget_notices(spec, other_budget),
-                *comparison_notices(snapshot, compared),
+                *comparison_notices(snapshot, compared, len(budgets)),
                 *(decision.notices if decision else ()),
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memcached_operator.cache.cache import Cache, Entry, version_of
-from memcached_operator.cache.sizes import Sizes
 from memcached_operator.kind import Controller
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
@@ -16,6 +15,7 @@ from memcached_operator.kube.resource import PODS, Key, Object, Resource, contro
 from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.retention import Retention
+from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import Limits
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
@@ -184,8 +184,10 @@ class Manager:
         for kind in self._kinds.values():
             if key.resource in kind.foreign.resources:
                 keys = self._cache.keys_in(kind.resource, key.namespace)
-                concerned = self._reconciler.observers.concerned(keys, key.resource, before, self._foreign(key))
-                yield from keys if is_seen else concerned
+                if is_seen:
+                    yield from keys
+                else:
+                    yield from self._reconciler.observers.concerned(keys, key.resource, before, self._foreign(key))
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""

@@ -3,6 +3,7 @@
 import logging
 
 from memcached_operator.cache.cache import Cache, version_of
+from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
@@ -77,12 +78,11 @@ class PodSteps:
         return bool(unclear)
 
     async def _read(self, key: Key) -> None:
-        """Update the cache with a pod. The controller may list pods, but not get one."""
-        async for page in self._client.list(PODS, key.namespace, fields=f"metadata.name={key.name}", limit=1):
-            for pod in page.items:
-                self._cache.put(PODS, pod)
-                return
-        if (known := self._cache.entry(key)) is not None:
+        """Update the cache with a pod."""
+        pod, known = await find_pod(self._client, key.namespace, key.name), self._cache.entry(key)
+        if pod is not None:
+            self._cache.put(PODS, pod)
+        elif known is not None:
             self._cache.remove(key, known.version)
 
     def _lacks_subresource(self, key: Key, step: PodStep, error: ApiError) -> bool:

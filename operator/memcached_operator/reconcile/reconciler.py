@@ -12,8 +12,6 @@ from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
-from memcached_operator.cache.observers import Observers
-from memcached_operator.cache.sizes import head, smallest
 from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
@@ -22,10 +20,12 @@ from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.mounts import MountEvents
+from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.ownership import may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.retention import Retention
+from memcached_operator.reconcile.sizes import head, smallest
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.runtime.tasks import Measured
 from memcached_operator.status.conditions import is_reported

@@ -4,7 +4,6 @@ Another tenant's objects, small and large ones, are reconciled in time, and the 
 """
 
 import asyncio
-import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable
@@ -12,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import count
-from pathlib import Path
 from typing import Any, Final
 
 from faults.calls import Entry
@@ -22,6 +20,7 @@ from faults.esr import VICTIM
 from faults.sandbox import LONG_SYNC_PERIOD, TIMEOUT_FACTOR, Sandbox, wait_until
 from faults.workloads import cache, new_object
 from memcached_operator.app import LEASE_NAME
+from memcached_operator.kube.client import MERGE_PATCH
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     LEASES,
@@ -33,6 +32,7 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support.cpu import cpu_time
 
 MAX_READS: Final = 2.0
 """Reads of single objects in the tenant's namespace, per second, while finalizers keep children."""
@@ -47,7 +47,6 @@ SECONDS: Final = 20.0
 IN_FLIGHT: Final = 32
 """Changes of the tenant that wait for a response."""
 BUDGETS, REQUIREMENTS = 13, 500
-MERGE: Final = "application/merge-patch+json"
 
 
 @dataclass(frozen=True)
@@ -86,14 +85,14 @@ class Times:
 
     async def measure(self, seconds: float) -> None:
         """Change the objects of the other tenant all the time, and observe the Lease."""
-        started, before = time.monotonic(), _cpu(self.found)
+        started, before = time.monotonic(), cpu_time(self.found.operator.pid)
         until = started + seconds
         async with asyncio.TaskGroup() as group:
             for name in GOALS:
                 group.create_task(self._change(name, until))
             group.create_task(self._renewals(until))
         took = time.monotonic() - started
-        self.cpu = (_cpu(self.found) - before) / took
+        self.cpu = (cpu_time(self.found.operator.pid) - before) / took
         self.reads = len(_reads(self.found, started)) / took
 
     async def _change(self, name: str, until: float) -> None:
@@ -140,12 +139,6 @@ def _reads(found: Flooded, since: float) -> list[Entry]:
     """The operator's reads of single objects in the tenant's namespace."""
     entries = found.sandbox.proxy.requests.since(since)
     return [each for each in entries if (each.call.verb, each.call.namespace) == ("get", found.tenant)]
-
-
-def _cpu(found: Flooded) -> float:
-    """Seconds of a processor that the operator has used."""
-    fields = Path(f"/proc/{found.operator.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _range(times: list[float]) -> str:
@@ -219,7 +212,7 @@ async def _create(found: Flooded, names: list[str], spec: Any) -> None:
 
 
 async def _merge(found: Flooded, resource: Resource, name: str, patch: Object) -> None:
-    await found.sandbox.client.request("PATCH", resource.path(found.tenant, name), patch, MERGE)
+    await found.sandbox.client.request("PATCH", resource.path(found.tenant, name), patch, MERGE_PATCH)
 
 
 def selector(value: str) -> Object:

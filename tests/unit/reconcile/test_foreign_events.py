@@ -111,7 +111,7 @@ def test_budget_concerns_those_whose_pods_it_begins_or_ends_to_select() -> None:
     ]
     assert enqueued(
         crs,
-        budget(1, matchLabels={"team": "nobody"}),
+        budget(1, matchLabels={"team": "none"}),
         budget(2, **LABEL),
         budget(3, matchExpressions=[{"key": "team", "operator": "In", "values": ["web", "x"]}]),
         budget(4, matchExpressions=[{"key": "team", "operator": "In", "values": ["x", "other"]}]),
@@ -154,7 +154,7 @@ def test_change_that_a_live_read_has_stored_before_its_event_concerns_all() -> N
         made("one", **WITH_BUDGET, podTemplate={"metadata": {"labels": {"team": "web"}}}),
         made("two", **WITH_BUDGET),
     ]
-    first = budget(1, matchLabels={"team": "nobody"})
+    first = budget(1, matchLabels={"team": "none"})
     assert enqueued(crs, first, seen, budget(2, **LABEL)) == [[], [], ["one", "two"]]
 
 

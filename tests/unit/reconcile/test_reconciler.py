@@ -8,13 +8,13 @@ import pytest
 
 from memcached_api.validation.field_errors import FieldError
 from memcached_operator.cache.cache import Cache
-from memcached_operator.cache.sizes import Sizes
 from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.reconcile.cooldown import COOLDOWN
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
+from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import MAX_LARGE, Limits
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT

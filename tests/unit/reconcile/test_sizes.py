@@ -2,12 +2,12 @@
 
 import pytest
 
-from memcached_operator.cache import sizes as module
 from memcached_operator.cache.cache import Cache
-from memcached_operator.cache.sizes import Sizes
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.reconcile import sizes as module
 from memcached_operator.reconcile.reconciler import gather
+from memcached_operator.reconcile.sizes import Sizes
 from unit import builders
 from unit.reconcile.test_gather import KEY, KIND, member
 

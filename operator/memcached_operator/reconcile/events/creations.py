@@ -7,11 +7,12 @@ from typing import Final
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache
-from memcached_operator.cache.live import Budgets
+from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
-from memcached_operator.kube.resource import PODS, Key, Object, nested_list
+from memcached_operator.kube.resource import Key, Object, nested_list
 from memcached_operator.reconcile.events.reader import EventReader, Occasion
+from memcached_operator.runtime.budgets import Budgets
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems import creation
 
@@ -29,6 +30,10 @@ RETRY_MANAGER: Final = "memcached-operator-retry"
 time of the change would count as progress of a rollout."""
 
 
+RETRIES_PER_SECOND, RETRY_BURST = 1.0, 10.0
+"""Such attempts in one namespace: per second, and at once after a pause."""
+
+
 class CreationEvents(EventReader[creation.Demand]):
     """The Events about pods that cannot be created, and the pods of other owners that have the names of slots."""
 
@@ -38,7 +43,7 @@ class CreationEvents(EventReader[creation.Demand]):
     def __init__(self, client: ApiClient, cache: Cache, on_change: Callable[[Key], None]) -> None:
         super().__init__(client, on_change)
         self._cache = cache
-        self._retries = Budgets()
+        self._retries = Budgets(RETRIES_PER_SECOND, RETRY_BURST)
 
     def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
         """What is known. It is forgotten when no pods are missing any more."""
@@ -68,16 +73,10 @@ class CreationEvents(EventReader[creation.Demand]):
             return creation.relevant(events, demand.workload, datetime.now(UTC))
 
         found = creation.newest(await self._events(key.namespace, demand.fields, creation.MAX_EVENTS, relevant))
-        for slot in demand.slots:
-            found += await self._obstacles(key.namespace, slot, demand.uid)
-        return tuple(found)
-
-    async def _obstacles(self, namespace: str, slot: str, uid: str) -> list[Object]:
-        """The pod of another owner with the name of a slot. Only pods with the operator's label are watched."""
-        found: list[Object] = []
-        async for page in self._client.list(PODS, namespace, fields=f"metadata.name={slot}", limit=1):
-            found += [obstacle for pod in page.items if (obstacle := creation.obstacle(pod, uid)) is not None]
-        return found
+        # Another owner's pod can have the name of a slot. Only pods with the operator's label are watched.
+        pods = [await find_pod(self._client, key.namespace, slot) for slot in demand.slots]
+        obstacles = (creation.obstacle(pod, demand.uid) for pod in pods if pod is not None)
+        return (*found, *(obstacle for obstacle in obstacles if obstacle is not None))
 
     async def _retry(self, demand: creation.Demand) -> None:
         """Make the controller of a workload try again to create pods, by a change that has no other effect."""

@@ -149,6 +149,11 @@ def image_problem(container: str, image: str, cause: str) -> str:
     return f"the image {shown} of {container} cannot be pulled: {stable(cause)}"
 
 
+def text_of(state: Mapping[str, Any]) -> str:
+    """What a state or a condition says: its message or, without one, its reason. At most MAX_READ characters."""
+    return (state.get("message") or state.get("reason") or "")[:MAX_READ]
+
+
 def stable(text: str) -> str:
     """The text of a kubelet on one line, without what differs in each of its attempts."""
     # The message alternates between "<error>" and "Back-off …: <error>".
@@ -205,7 +210,7 @@ def _image_message(
     remedy += rules.loss_by(remedy) if own else ""
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
-    text: str = (waiting.get("message") or waiting["reason"])[:MAX_READ]
+    text = text_of(waiting)
     message = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}; {remedy}"
     if (bare := BACK_OFF.fullmatch(text)) is None:
         return message
@@ -215,7 +220,7 @@ def _image_message(
 
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
-    cause: str = (state.get("message") or state["reason"])[:MAX_READ]
+    cause = text_of(state)
     if container.own is None:
         remedy = not_ours(pod, rules)
     else:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, has_completed, is_active, is_ready
-from memcached_operator.workloads.problems.failures import MAX_READ, Container, containers_of, failures, logs, stable
+from memcached_operator.workloads.problems.failures import Container, containers_of, failures, logs, stable, text_of
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time, time_of
@@ -78,9 +78,8 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
     scheduled = condition_of(pod, "PodScheduled")
     if scheduled.get("status") != "False":
         return None
-    reason = scheduled.get("reason", "")
-    if reason != "SchedulingGated":
-        text = stable(PREEMPTION.sub("", (scheduled.get("message") or reason)[:MAX_READ]))
+    if scheduled.get("reason") != "SchedulingGated":
+        text = stable(PREEMPTION.sub("", text_of(scheduled)))
         return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", pod=_name(pod))
     gates = _names(gate["name"] for gate in nested_list(pod, "spec", "schedulingGates"))
     remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"
@@ -143,7 +142,7 @@ def _gated(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
     if not unmet:
         return None
     gate, condition = unmet[0]
-    state = stable(condition.get("message") or condition.get("reason") or condition.get("status") or "not set")
+    state = stable(text_of(condition) or condition.get("status") or "not set")
     remedy = f"It is not part of this {rules.kind}: correct the controller that sets this condition of the pod"
     message = f"pod {_name(pod)} waits for its readiness gate {_names([gate])} ({state}). {remedy}"
     return Obstacle(message, _left(_since(pod, "ContainersReady"), now))

@@ -1,8 +1,9 @@
 """Which custom resources a change of an object of others concerns."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+from memcached_operator.kind import Observed
 from memcached_operator.kube.resource import Key, Resource
 
 MAX_COMPARISONS: Final = 40_000
@@ -13,17 +14,6 @@ MAX_WEIGHT: Final = 4_000
 MAX_TOTAL: Final = 100_000
 """Labels of pods that are kept of one custom resource, and of all, each of about 100 bytes. The custom resources beyond
 are reconciled at every change."""
-
-
-class Observed(Protocol):
-    """What the last plan of a custom resource has compared with the objects of others, as in `kind`."""
-
-    @property
-    def weight(self) -> int: ...
-
-    def comparisons(self, resource: Resource) -> int: ...
-
-    def effect(self, resource: Resource, view: Any) -> Hashable: ...
 
 
 class Observers:
@@ -56,12 +46,12 @@ class Observers:
                 yield key
                 continue
             left -= 2 * observed.comparisons(resource) * len(changed)
-            if left < 0 or any(_differs(observed, resource, before, after, each) for each in changed):
+            if left < 0 or any(
+                _effect(observed, resource, before, each) != _effect(observed, resource, after, each)
+                for each in changed
+            ):
                 yield key
 
 
-def _differs(
-    observed: Observed, resource: Resource, before: Mapping[Key, Any], after: Mapping[Key, Any], key: Key
-) -> bool:
-    effects = (observed.effect(resource, views[key]) if key in views else None for views in (before, after))
-    return next(effects) != next(effects)
+def _effect(observed: Observed, resource: Resource, views: Mapping[Key, Any], key: Key) -> Hashable:
+    return observed.effect(resource, views[key]) if key in views else None

@@ -1,12 +1,13 @@
 """The size of a reconcile, which anyone decides: decoded and planned, objects take up to 30 times as much memory."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
 from memcached_operator.cache.cache import Cache, Entry
-from memcached_operator.kube.resource import PODS, Key, Object, Resource
+from memcached_operator.kind import Controller
+from memcached_operator.kube.resource import PODS, Key, Object
 
 MAX_PODS: Final = 6 * 2**20
 """Bytes as JSON of the pods in one snapshot. A thousand pods with agents have half of it. Decoded, small values take 10
@@ -26,21 +27,10 @@ class _Metadata(msgspec.Struct, rename="camel"):
 _DECODER = msgspec.json.Decoder(_Head)
 
 
-class Kind(Protocol):
-    """What the size of a custom resource depends on."""
-
-    @property
-    def resource(self) -> Resource: ...
-    @property
-    def app_name(self) -> str: ...
-    @property
-    def owns(self) -> tuple[Resource, ...]: ...
-
-
 class Sizes:
     """The bytes as JSON that a reconcile of an object decodes."""
 
-    def __init__(self, cache: Cache, kinds: Iterable[Kind]) -> None:
+    def __init__(self, cache: Cache, kinds: Iterable[Controller]) -> None:
         self._cache = cache
         self._kinds = {kind.resource: kind for kind in kinds}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.cache import observers as module
-from memcached_operator.cache.observers import Observers
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.reconcile import observers as module
+from memcached_operator.reconcile.observers import Observers
 
 CACHES = [Key(MEMCACHEDS, "test", name) for name in "abcd"]
 

@@ -47,6 +47,7 @@ RUN mv /tmp/bin/memcached-agent bin \
 
 FROM project AS operator-source
 COPY api operator webhooks lib/
+COPY agent/memcached_tls lib/memcached_tls/
 RUN mv /tmp/bin/memcached-operator /tmp/bin/memcached-webhooks bin \
     && python3 -m compileall -q --invalidation-mode unchecked-hash lib \
     && chmod -R a+rX .

@@ -22,9 +22,9 @@ PYTHON3 ?= python3
 # Tests that run at the same time; they mostly wait for pods.
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
-# a suite. They leave out suites without a matching test, the coverage check and the fault tests, and no failed test runs
-# again. If no suite has a matching test, the target fails.
-# The targets test-faults, test-corners, test-soak, bench and bench-insight pass them to their own program.
+# a suite. They leave out suites without a matching test and the coverage check, and no failed test runs again. If no
+# suite has a matching test, the target fails.
+# The targets test-corners, bench and bench-insight pass them to their own program.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
@@ -48,9 +48,7 @@ PROJECT := $(TOOLS) project
 CLUSTER_TOOL := $(TOOLS) cluster
 BUNDLE := $(VENV_TOOLS) bundle
 CHART := $(VENV_TOOLS) chart
-# Fault tests start their own control plane, whatever KUBECONFIG is (docs/reliability.md).
 PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
-FAULTS := env -u KUBECONFIG PYTHONPATH=tests:tools $(PYTHON) -m faults
 IMAGES = --image="$(IMG)" --agent-image="$(AGENT_IMG)"
 IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
 SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
@@ -136,8 +134,8 @@ WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
-.PHONY: test test-all test-rest test-unit test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
+.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-olm test-clients test-faults test-faults-gate
+.PHONY: test-servers test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -153,6 +151,12 @@ test-rest: venv
 test-unit: venv ## Run the tests that need no cluster.
 	@$(SUITES) unit
 
+test-simulation: venv ## Run each fault case against the controller, with an API server in memory and a virtual clock.
+	@$(SUITES) simulation
+
+test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
+	@export ARGS=tests/simulation/test_walks.py WALKS_SECONDS=$(or $(WALKS_SECONDS),1800); $(SUITES) simulation
+
 test-integration: venv ## Run the tests that need an API server; where its version matters, also with the newest and the oldest one.
 	@$(SUITES) integration newest oldest sweeps
 
@@ -165,22 +169,22 @@ test-olm: venv ## Run the tests with the real OLM and real pods, in a separate c
 test-clients: venv ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
 	@$(SUITES) clients
 
-# Nightly, and `test-mutants` before tests are removed.
-test-servers test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
+# Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
+test-servers test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
 	@$(SUITES) $*
 test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
 test-repeat: venv
 	@$(SUITES) --times=$(or $(TIMES),20) --minutes=$(or $(MINUTES),300) $(or $(NAMES),integration smoke e2e)
 
-test-faults: venv ## Run the fault tests on a separate control plane: all, or NAMES="T4/* T7/*".
-	@$(FAULTS) $(ARGS) $(NAMES)
+test-faults: venv ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
+	@$(SUITES) campaigns
 test-faults-gate: venv
-	@$(FAULTS) --gate
+	@$(SUITES) faults
 test-corners: venv
 	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
 test-soak: venv
-	@$(FAULTS) $(ARGS) T13/soak
+	@ARGS="$$ARGS tests/faults/test_cases.py::test_case[soak/long]"; $(SUITES) campaigns
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
 	@$(SUITES) --coverage unit integration newest sweeps
 

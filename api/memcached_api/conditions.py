@@ -50,13 +50,17 @@ OTHER_REASON: Final = "another"
 
 
 class Meaning(NamedTuple):
-    """The meaning of a reason, and the action that it requires from the user; empty if it requires none."""
+    """The meaning of a reason, and the action that it requires from the user; empty if it requires none.
+
+    `stalls`: the problem does not end without a change by a user, so that the object is Stalled.
+    """
 
     meaning: str
     action: str = ""
+    stalls: bool = False
 
 
-MEANINGS: Final = {
+_MEANINGS: Final = {
     AVAILABLE: {
         MINIMUM_REPLICAS_AVAILABLE: Meaning("Enough pods are ready."),
         MINIMUM_REPLICAS_UNAVAILABLE: Meaning("Too few pods are ready.", "See the message and the Degraded condition."),
@@ -85,6 +89,7 @@ MEANINGS: Final = {
                 "it, and does not change the existing ones."
             ),
             "Correct the field that the message names.",
+            stalls=True,
         ),
         CONFLICT: Meaning(
             "The name of a child, or of a slot's pod, is already used by an object that was created manually, or that "
@@ -93,6 +98,7 @@ MEANINGS: Final = {
             "Or another client changes a child more than 10 times a minute.",
             "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. "
             "The message names the other client and the remedy.",
+            stalls=True,
         ),
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods. Examples of causes: a quota, a LimitRange, Pod Security, a "
@@ -123,6 +129,7 @@ MEANINGS: Final = {
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",
             "Correct the cause that the message names, or run the command in it.",
+            stalls=True,
         ),
         AS_EXPECTED: Meaning(
             "No problem is known. If all pods run and the rollout is complete, all components are healthy. Otherwise, "
@@ -140,16 +147,23 @@ MEANINGS: Final = {
             "See that condition.",
         ),
     },
-    STALLED: {
-        INVALID_SPEC: Meaning("The same meaning as for Degraded.", "See Degraded."),
-        CONFLICT: Meaning("The same meaning as for Degraded.", "See Degraded."),
-        PROGRESS_DEADLINE_EXCEEDED: Meaning("The same meaning as for Degraded.", "See Degraded."),
-    },
+}
+SEVERITY: Final = tuple(reason for reason in _MEANINGS[DEGRADED] if reason != AS_EXPECTED)
+"""The reasons of problems, the most severe first: the order of the table."""
+
+STALLING: Final = tuple(reason for reason in SEVERITY if _MEANINGS[DEGRADED][reason].stalls)
+"""The reasons of Stalled."""
+
+MEANINGS: Final = {
+    **_MEANINGS,
+    STALLED: {reason: Meaning("The same meaning as for Degraded.", "See Degraded.") for reason in STALLING},
 }
 """Every reason by type of condition. docs/api.md is generated from this table; other pages link to it."""
 
-STALLING: Final = tuple(MEANINGS[STALLED])
-"""The reasons of Stalled: the problems that do not end without a change by a user."""
+
+def rank(reason: str) -> int:
+    """The place of a problem's reason in the order of severity. One that is not in the table comes last."""
+    return SEVERITY.index(reason) if reason in SEVERITY else len(SEVERITY)
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,6 +1,7 @@
 """Image references, by the grammar of github.com/distribution/reference v0.6.0 as container runtimes apply it."""
 
 import re
+from functools import lru_cache
 from typing import Final
 
 # The patterns are used by Python here and by CEL (RE2) in the CRD. The digests are those that go-digest supports.
@@ -30,6 +31,9 @@ _REFERENCE: Final = re.compile(
 IMAGE_ID: Final = r"^[a-f0-9]{64}$"  # an image ID, which cannot be pulled
 _VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
 _DOCKER_HUB: Final = ("", "docker.io/", "index.docker.io/")
+
+Release = tuple[int, int, int]
+"""A release with three numbers, such as (1, 6, 45)."""
 
 
 def is_reference(text: str) -> bool:
@@ -69,15 +73,44 @@ def is_older(new: str | None, old: str | None) -> bool | None:
     return None if later[:common] == earlier[:common] else later < earlier
 
 
+@lru_cache(256)  # called for each reconcile; a cluster uses few images
+def official_release(text: str, name: str) -> Release | None:
+    """The release in the tag of Docker Hub's official image `name`: (1, 6, 38) of `memcached:1.6.38-alpine`.
+
+    None for another image, for a tag with fewer numbers, which can become any release, and for a digest.
+    """
+    match = _REFERENCE.fullmatch(text)
+    if match is None or match["digest"]:
+        return None
+    host, path = _host_and_path(match)
+    numbers = _version(match["tag"] or "")
+    if host not in _DOCKER_HUB or path != f"library/{name}" or len(numbers) != 3:
+        return None
+    return numbers[0], numbers[1], numbers[2]
+
+
+def variant(text: str) -> str:
+    """What follows the version in a tag: `-alpine` of `memcached:1.6.38-alpine`. Empty without a version."""
+    match = _REFERENCE.fullmatch(text)
+    tag = (match["tag"] or "") if match else ""
+    version = _VERSION.match(tag)
+    return tag[version.end() :] if version else ""
+
+
 def _version(tag: str) -> list[int]:
     match = _VERSION.match(tag)
     return [int(part) for part in match[0].split(".")] if match else []
 
 
 def _path(match: re.Match[str]) -> str:
-    """The repository's path in the registry. A first part without dot, colon or upper-case letter is not a host."""
+    """The repository's path in the registry."""
+    return _host_and_path(match)[1]
+
+
+def _host_and_path(match: re.Match[str]) -> tuple[str, str]:
+    """The registry and the path there. A first part without dot, colon or upper-case letter is not a registry."""
     host, path = match["host"] or "", match["path"]
     is_host = host == "localhost/" or host != host.lower() or any(character in host for character in ".:")
     if not is_host:
         host, path = "", f"{host}{path}"
-    return f"library/{path}" if host in _DOCKER_HUB and "/" not in path else path
+    return host, f"library/{path}" if host in _DOCKER_HUB and "/" not in path else path

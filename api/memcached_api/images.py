@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.38"  # unless RELATED_IMAGE_MEMCACHED names another
+DEFAULT_IMAGE: Final = "docker.io/library/memcached:1.6.45"  # unless RELATED_IMAGE_MEMCACHED names another
 
 DEFAULT_AGENT_IMAGE: Final = "localhost/memcached-operator/memcached-operator-agent:0.1.0"
 """That of the operator's release, as in config/base, unless RELATED_IMAGE_AGENT names another."""

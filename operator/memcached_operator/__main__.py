@@ -16,8 +16,8 @@ from memcached_api.registry import named
 from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app
 from memcached_operator.kube.credentials import ConfigError
-from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_operator.runtime.leader_election import LeaseLostError
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")
@@ -25,6 +25,9 @@ log = logging.getLogger("memcached_operator")
 MAX_CERTIFICATE_LIFETIME = timedelta(days=3650)
 """Maximum --certificate-lifetime. A longer one defeats the purpose of renewal, and a certificate
 cannot contain dates after the year 9999."""
+
+EXPECTED = (ConfigError, LeaseLostError, OSError)
+"""The errors that end the process with a sentence instead of a traceback."""
 
 MAX_DOMAIN_LENGTH = 75
 """Maximum characters of --cluster-domain: with it, the DNS name of a slot has at most the 253 that DNS allows."""
@@ -125,7 +128,7 @@ def main(log_level: str, log_format: str, certificate_lifetime: str, **options: 
         asyncio.run(
             app.run(app.ControllerOptions(certificate_lifetime=parse_duration(certificate_lifetime), **options))
         )
-    except (ConfigError, LeaseLostError, OSError) as error:
+    except EXPECTED as error:
         log.error("%s", error)
         sys.exit(1)
 

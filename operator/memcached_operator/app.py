@@ -22,9 +22,9 @@ from memcached_operator.kinds import kinds, selected
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
-from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
+from memcached_operator.kube.reflector import WatchFunc
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.images import count_outdated_agents, count_outdated_images
+from memcached_operator.memcached.images import count_outdated_agents, count_problem_images
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.memory import limit_of_container, memory_warning
@@ -32,6 +32,8 @@ from memcached_operator.runtime.queue import MAX_DELAY
 from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
 from memcached_operator.runtime.threads import EventLoopThread
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.shared.images import count_outdated_images
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
 
@@ -92,19 +94,33 @@ async def run(options: ControllerOptions) -> None:
                 return
             leader_tasks.append(thread.run(elector.renew()))
             client = ApiClient(config, session, elector.is_leader)
-        if options.manage_certificates:
-            leader_tasks.append(_issuer(client, namespace, options.certificate_lifetime).run())
-        periods = options.sync_period, options.max_retry_delay
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
-        defaults = Images(options.default_image, options.agent_image)
-        served = selected(kinds(defaults, options.cluster_domain), options.kinds)
-        manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
-        metrics.OUTDATED_IMAGES.set_function(
-            lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.memcached)
-        )
-        metrics.OUTDATED_AGENTS.set_function(lambda: count_outdated_agents(manager.objects(MEMCACHEDS), defaults.agent))
-        async with background(stop, *leader_tasks):
-            await manager.run(stop)
+        await lead(options, client, namespace, stop, *leader_tasks, watch=watch)
+
+
+async def lead(
+    options: ControllerOptions,
+    client: ApiClient,
+    namespace: str,
+    stop: asyncio.Event,
+    *tasks: Coroutine[Any, Any, None],
+    watch: WatchFunc | None = None,
+) -> None:
+    """Reconcile until `stop` is set, as the only process that writes. Raises the error of a task that failed.
+
+    `namespace`: of this process. `tasks`: run beside it. `watch`: as in Manager.
+    """
+    if options.manage_certificates:
+        tasks = (*tasks, _issuer(client, namespace, options.certificate_lifetime).run())
+    defaults = Images(options.default_image, options.agent_image)
+    served = selected(kinds(defaults, options.cluster_domain), options.kinds)
+    periods = options.sync_period, options.max_retry_delay
+    manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
+    metrics.OUTDATED_IMAGES.set_function(lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.memcached))
+    metrics.PROBLEM_IMAGES.set_function(lambda: count_problem_images(manager.objects(MEMCACHEDS)))
+    metrics.OUTDATED_AGENTS.set_function(lambda: count_outdated_agents(manager.objects(MEMCACHEDS), defaults.agent))
+    async with background(stop, *tasks):
+        await manager.run(stop)
 
 
 @asynccontextmanager
@@ -121,7 +137,7 @@ async def election(config: Config, namespace: str) -> AsyncGenerator[tuple[Leade
             yield elector, thread
         finally:
             # Even if the lease was not acquired: SIGTERM may arrive before the response to a successful write.
-            await thread.run(_release(elector))
+            await thread.run(release(elector))
             await thread.run(session.close())
 
 
@@ -166,7 +182,8 @@ async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
     return True
 
 
-async def _release(elector: LeaderElector) -> None:
+async def release(elector: LeaderElector) -> None:
+    """Release the lease, unless that takes longer than RELEASE_TIMEOUT."""
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT):
             await elector.release()

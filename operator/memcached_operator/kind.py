@@ -83,11 +83,13 @@ class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
 
     `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
-    `pods`: the pods of its workload. `missing`: the optional resources that the API server does not serve, or that
-    cannot be listed in its namespace. `foreign`: the views of the objects of others in its namespace, of the resources
-    that its kind observes. `events`: Events about failed mounts of some of the pods, if they were needed. `creation`:
-    what explains why pods are missing: Events about failed creations, and pods of others with the names of slots, both
-    reduced by `workloads.creation`. `resize`: None until the API server has reported it.
+    `pods`: the pods of its workload. `missing`: the optional or referenced resources that the API server does not
+    serve, or that cannot be listed in its namespace. `foreign`: the views of the objects of others in its namespace, of
+    the resources that its kind observes. `events`: Events about failed mounts of some of the pods, if they were needed.
+    `creation`: what explains why pods are missing: Events about failed creations, and pods of others with the names of
+    slots, both reduced by `workloads.creation`. `resize`: None until the API server has reported it. `referenced`: what
+    plans read of the existing objects that it names; `referrers`: the same of those that name it
+    (`Controller.references`).
     """
 
     cr: Object
@@ -99,6 +101,8 @@ class Snapshot:
     events: tuple[Object, ...] = ()
     creation: tuple[Object, ...] = ()
     resize: Resize | None = None
+    referenced: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
+    referrers: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -169,7 +173,8 @@ class Plan:
     """The desired children, and the problems that are known before they are applied.
 
     `children`: None leaves all existing children unchanged. `notices`: sentences for the status that are not problems.
-    `requeue_after`: seconds until the plan may change without an event; None if it cannot. `update`: of the pods; None
+    `requeue_after`: seconds until the plan may change without an event; None if it cannot. `requeue_if_applied`: the
+    same, unless a child cannot be applied: the back-off decides when it is tried again. `update`: of the pods; None
     if their workload updates them, or nothing does now. `interventions`: of other clients. `observed`: what it has
     compared with the objects of others; None if it depends on each of their changes.
     """
@@ -178,6 +183,7 @@ class Plan:
     problems: tuple[Problem, ...] = ()
     notices: tuple[str, ...] = ()
     requeue_after: float | None = None
+    requeue_if_applied: float | None = None
     update: PodUpdate | None = None
     interventions: tuple[Intervention, ...] = ()
     observed: Observed | None = None
@@ -249,13 +255,29 @@ class Foreign:
 
 
 @dataclass(frozen=True)
+class Reference:
+    """The objects of a kind of this operator that an object of another kind, or of the same one, names.
+
+    They are in the namespace of the object. `resource`: theirs. `names`: the names in an object. `reads`: what the
+    plans of the object read of one that it names. `shows`: what the plans of that one read of the object; the same
+    value for all objects if they read nothing. Each is a pure function, and accepts an object without a valid spec.
+    """
+
+    resource: Resource
+    names: Callable[[Object], Iterable[str]]
+    reads: Callable[[Object], Any]
+    shows: Callable[[Object], Any] = lambda _: None
+
+
+@dataclass(frozen=True)
 class Controller:
     """One kind of custom resource.
 
     `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
     `workloads`: the types of workload that run its pods; an object has one of them.
     `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
-    `foreign`: what a plan reads of the objects of others.
+    `foreign`: what a plan reads of the objects of others, which are not of a kind of this operator.
+    `references`: the objects of such kinds that an object names.
     `owners`: the names of the objects that can have a child of this resource and name, and the least size of each.
     `updates_pods`: its plans contain steps that change and delete pods.
     `plan` and `status` are pure functions.
@@ -269,6 +291,7 @@ class Controller:
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     optional: tuple[Resource, ...] = ()
     foreign: Foreign = Foreign()
+    references: tuple[Reference, ...] = ()
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     updates_pods: bool = False
 

@@ -7,8 +7,8 @@ from memcached_api.images import Images
 from memcached_api.kinds import Kind
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Controller
-from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
 from memcached_operator.memcached.controller import memcached
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
 
 
 def kinds(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> list[Controller]:

@@ -46,6 +46,11 @@ OUTDATED_IMAGES = Gauge(
     "Memcached objects whose spec.image is not this operator's default.",
     registry=REGISTRY,
 )
+PROBLEM_IMAGES = Gauge(
+    "memcached_operator_problem_images",
+    "Memcached objects whose status reports a release of memcached with known problems.",
+    registry=REGISTRY,
+)
 OUTDATED_AGENTS = Gauge(
     "memcached_operator_outdated_agents",
     "Memcached objects whose spec.agent.image is not this operator's default.",

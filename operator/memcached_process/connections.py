@@ -9,7 +9,6 @@ import ssl
 import struct
 import sys
 import termios
-from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from itertools import islice
@@ -19,6 +18,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from memcached_process.addresses import Address
+from memcached_tls.tls import PIECE, Tls
 
 log = logging.getLogger(__name__)
 
@@ -26,15 +26,13 @@ HANDSHAKE_TIMEOUT: Final = 10.0  # the API server's own timeout is 10 s
 REQUEST_TIMEOUT: Final = 10.0  # from the first byte of a request to its response; the API server's timeout is 5 s
 IDLE_TIMEOUT: Final = 100.0  # without a request; longer than the idle timeout of Go clients (90 s)
 WRITE_TIMEOUT: Final = 5.0  # while the client does not read a response
-TLS_SHUTDOWN_TIMEOUT: Final = 5.0  # for the TLS shutdown; asyncio's default is 30 s
+TLS_SHUTDOWN_TIMEOUT: Final = 5.0  # until the client closes a connection after the end of TLS
 GRACE_PERIOD: Final = 5.0  # default time for active requests to complete when the process ends
 SWEEP_PERIOD: Final = 1.0  # between two checks of these timeouts
 ACCEPT_RETRY_DELAY: Final = 0.1  # after a failed accept, for example because of too many open files
 
 BACKLOG: Final = 1024  # connections in the accept queue; if it is full, clients retry after 1 s
-TLS_READ_SIZE: Final = 2**14  # bytes that TLS reads at once, the largest record; asyncio's default is 256 KiB
-TLS_READ_BUFFER: Final = 2**14  # bytes that TLS buffers while reading is paused; asyncio's default is 256 KiB
-TLS_WRITE_BUFFER: Final = 2**12  # bytes of a response that TLS buffers; with more, the next request waits
+WRITE_BUFFER: Final = 2**12  # bytes of a response that wait for the socket; with more, the next request waits
 KERNEL_BUFFER: Final = 2**15  # bytes of the kernel's buffer per direction; its default grows to several MiB
 
 READ_AHEAD: Final = 2**13  # bytes of a body that aiohttp reads before the handler does, once or twice
@@ -76,6 +74,7 @@ class Acceptor:
         self._max_connections = max_connections
         self._grace = grace
         self._all_closed = asyncio.Event()
+        self._buffer = bytearray(PIECE)
 
     async def accept(self, listener: socket.socket) -> None:
         """Accept connections until cancelled."""
@@ -120,7 +119,7 @@ class Acceptor:
 
     def _protocol(self) -> asyncio.BaseProtocol:
         connection = Connection(self)
-        return connection if self.tls is None else _Tls(connection, self.tls)
+        return connection if self.tls is None else Tls(connection, self.tls, self._buffer, TLS_SHUTDOWN_TIMEOUT)
 
     def _limit(self) -> None:
         count = len(self.connections)
@@ -175,10 +174,7 @@ class Connection(web.RequestHandler):
             self.register(transport)
         self._is_open = True
         self.deadline = self._loop.time() + IDLE_TIMEOUT
-        limited = cast("Any", transport)  # typeshed declares the read limit on no public class
-        limited.set_write_buffer_limits(TLS_WRITE_BUFFER, 0)
-        if self._acceptor.tls is not None:
-            limited.set_read_buffer_limits(TLS_READ_BUFFER)
+        cast("asyncio.WriteTransport", transport).set_write_buffer_limits(WRITE_BUFFER, 0)
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -273,38 +269,6 @@ def _unacknowledged(transport: asyncio.Transport) -> int:
         return 0
     (size,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.TIOCOUTQ, bytes(4)))  # SIOCOUTQ of tcp(7)
     return size
-
-
-class _Tls(SSLProtocol):
-    """TLS of one connection, between its socket and HTTP.
-
-    It is created here instead of by asyncio, for a smaller buffer and for access to the socket's transport: aborting
-    the socket's transport always works, while aborting a TLS transport has no effect after its second `close()`.
-    """
-
-    max_size = TLS_READ_SIZE
-
-    def __init__(self, connection: Connection, context: ssl.SSLContext) -> None:
-        self._connection = connection
-        super().__init__(
-            asyncio.get_running_loop(),
-            connection,
-            context,
-            cast("asyncio.Future[Any]", None),  # unused
-            server_side=True,
-            ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT,
-        )
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Register the connection; the handshake begins."""
-        self._connection.register(transport)
-        cast("asyncio.Transport", transport).set_write_buffer_limits(0)
-        super().connection_made(transport)
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        """Unregister the connection when the socket is closed, possibly during the handshake."""
-        self._connection.unregister()
-        super().connection_lost(exc)
 
 
 async def serve(

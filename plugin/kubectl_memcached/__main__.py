@@ -9,6 +9,7 @@ import click
 from kubectl_memcached.cli import cli
 from kubectl_memcached.commands.completion import KUBECTL, PROGRAM, VARIABLE
 from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model.printable import one_line
 
 NAME = "kubectl memcached"
 """In usage messages."""
@@ -27,7 +28,7 @@ def _code(arguments: list[str]) -> int:
         # The value is an exit code after --help and --version.
         return cli.main(arguments, prog_name=name, complete_var=VARIABLE, standalone_mode=False) or ExitCode.OK
     except PluginError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {one_line(str(error))}\n")
         return error.code
     except click.ClickException as error:
         error.show()

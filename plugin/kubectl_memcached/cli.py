@@ -13,6 +13,7 @@ from kubectl_memcached.commands.rollout import pause, restart, resume
 from kubectl_memcached.commands.stats import stats
 from kubectl_memcached.commands.status import status
 from kubectl_memcached.commands.top import top
+from kubectl_memcached.commands.upgrade import upgrade
 from kubectl_memcached.version import version
 
 HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -31,5 +32,9 @@ def cli(ctx: click.Context, kubeconfig: str, context: str, namespace: str) -> No
     ctx.obj = Chosen(kubeconfig, context, namespace)
 
 
-for command in (status, top, stats, find, ring, hotkeys, restart, pause, resume, flush, report, completion, complete):
+COMMANDS = (
+    *(status, top, stats, find, ring, hotkeys),
+    *(upgrade, restart, pause, resume, flush, report, completion, complete),
+)
+for command in COMMANDS:
     cli.add_command(command)

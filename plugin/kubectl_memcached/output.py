@@ -13,6 +13,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kubectl_memcached.model.printable import plain
+
 PIPED_WIDTH: Final = 10**5
 """Columns if the output is not a terminal and COLUMNS is not set, so that a row is one line for grep."""
 FOLDED_WIDTH: Final = 30
@@ -44,11 +46,6 @@ def show(stdout: Console, *content: RenderableType) -> None:
 def print_json(content: Any) -> None:
     """Write a document as JSON."""
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
-
-
-def plain(text: str) -> str:
-    """The text without characters that control a terminal: it can contain what a container wrote."""
-    return "".join(letter if letter.isprintable() or letter == "\n" else "\N{REPLACEMENT CHARACTER}" for letter in text)
 
 
 class _Grid(Table):

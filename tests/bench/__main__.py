@@ -19,8 +19,8 @@ import msgspec
 from bench import load, report, scenarios
 from bench.environment import LOGS
 from cluster.console.progress import Progress
-from faults.sources import digest
 from integration.control_plane import ROOT, control_plane
+from pages.figures import digest
 
 RESULTS = LOGS / "results.json"
 PUBLISHED = ROOT / "docs/performance-results.json"
@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results: dict[str, Any] = msgspec.json.decode(RESULTS.read_bytes()) if RESULTS.exists() else {}
     if not options.report:
         # Results of different sources are not published together.
-        results = results if results.get("sources") == digest() else {}
-        results |= {"sources": digest(), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
+        results = results if results.get("sources") == digest("bench") else {}
+        results |= {"sources": digest("bench"), "date": f"{datetime.now(UTC):%Y-%m-%d}"}
         results |= {"machine": machine(), "objects": options.objects}
         try:
             measure(options, results)

@@ -14,7 +14,7 @@ from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 CLIENTS = 50
-IMAGE = "docker.io/library/memcached:1.6.38"
+IMAGE = "docker.io/library/memcached:1.6.45"
 AGENT = "bench"
 MINIMAL, EVERY_FIELD, STABLE = "minimal", "every-field", "stable"
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from faults.sources import measured
 from pages.blocks import table
+from pages.figures import UNRELEASED, measured
 
 Results = Mapping[str, Any]
 Row = Sequence[str]
@@ -29,11 +29,15 @@ CHILDREN = ("create deployments", "create services", "patch deployments", "patch
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What docs/performance-results.json contains: the digest of the sources, the date, and the rows of each table."""
+    """What docs/performance-results.json contains: the digest of the sources, the date, and the rows of each table.
+
+    `release`: of the sources, or UNRELEASED.
+    """
 
     sources: str
     date: str
     tables: dict[str, list[list[str]]]
+    release: str = UNRELEASED
 
     def cell(self, name: str, row: str, column: int = -1) -> str:
         """A cell of the row of a table that begins with `row`. Raises StopIteration if there is none."""
@@ -50,7 +54,7 @@ def blocks(results: Published) -> dict[str, str]:
     """The generated blocks of docs/performance.md: the tables by their names, `measured` and `missed`."""
     found = {name: table(rows) for name, rows in results.tables.items()}
     missed = _missed(results.tables["goals"][1:])
-    return found | {"measured": measured(results.sources, results.date), "missed": missed}
+    return found | {"measured": measured(results.sources, results.date, results.release), "missed": missed}
 
 
 def summary(figures: Results, objects: int) -> str:

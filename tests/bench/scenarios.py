@@ -16,7 +16,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 CONTESTANTS = ("ours", "children first", "plain", OPERATOR_NAME)
 SCALING = ("ours", "children first", OPERATOR_NAME)
 """The contestants of the scale wave: the smallest valid Deployment is scaled with the same request."""
-OTHER_IMAGES = ("docker.io/library/memcached:1.6.39", "docker.io/library/memcached:1.6.40")
+OTHER_IMAGES = ("docker.io/library/memcached:1.6.46", "docker.io/library/memcached:1.6.47")
 AUTOSCALED_TIMES = 60
 GROWTH = 5
 """Size of the large storm, as a multiple of the normal one."""

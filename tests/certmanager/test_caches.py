@@ -11,7 +11,7 @@ import pytest
 
 from certmanager.admission import served
 from certmanager.certificates import CERTIFICATES, content, renew, revision
-from corners import programs
+from cluster.public import releases
 from integration.control_plane import NAMESPACES, ControlPlane
 from integration.reloading import cache, check_kept, machine, store
 from memcached_api.memcached.types import decode_spec
@@ -60,7 +60,7 @@ def pair(found: dict[str, bytes]) -> Pair:
 def test_cache_uses_renewed_certificates(
     shop: ControlPlane, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    node = machine(programs.VERSIONS[-1], tmp_path)
+    node = machine(releases.VERSIONS[-1], tmp_path)
     first = files(shop)
     node.tls.write(first)
     with cache(node) as live:

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from clients import libraries
 from clients.running import HOSTS, Client, running
-from corners import programs as memcacheds
+from cluster.public import releases as memcacheds
 from corners import server
 from corners.server import Server
 from kubectl_memcached.cli import cli

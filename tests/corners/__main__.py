@@ -22,7 +22,8 @@ import msgspec
 from cluster.console.progress import Progress
 from cluster.console.report import aligned
 from cluster.errors import ClusterError
-from corners import memory, programs, report
+from cluster.public import releases
+from corners import memory, report
 from corners.cases import Case, Session, all_cases, problems
 from corners.memory import Measurement
 from corners.server import OPEN_FILES, raise_open_files
@@ -137,7 +138,7 @@ def _write_report() -> int:
     if not found:
         print(f"{RESULTS} has no measurements: run `python -m corners 'memory/*'` first", file=sys.stderr)
         return 2
-    cases = (case for version in programs.VERSIONS for case in memory.cases(version))
+    cases = (case for version in releases.VERSIONS for case in memory.cases(version))
     order = [(case.version, case.settings, case.load.name) for case in cases]
     report.write(DOCUMENT, report.sorted_by(order, found))
     print(f"The table of {DOCUMENT.relative_to(ROOT)} was updated.", file=sys.stderr)
@@ -145,7 +146,7 @@ def _write_report() -> int:
 
 
 def _matches(case: Case, names: Sequence[str], *, sample: bool) -> bool:
-    return (case.sample or not sample) and (not names or any(fnmatchcase(case.name, name) for name in names))
+    return (case.in_gate or not sample) and (not names or any(fnmatchcase(case.name, name) for name in names))
 
 
 def _parser() -> argparse.ArgumentParser:

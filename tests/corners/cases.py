@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from corners import machine, memory, options, programs, starts, table
+from cluster.public import releases
+from corners import machine, memory, options, starts, table
 from corners.memory import Measurement
 from corners.starts import Start
 from corners.table import Entry
@@ -40,6 +41,11 @@ class Case:
         return "/".join(self.name.split("/")[:2]) if not self.name.startswith("admission") else "admission"
 
     @property
+    def in_gate(self) -> bool:
+        """Whether it is part of the gate's sample, with the oldest and the newest release."""
+        return self.sample and (self.group == "admission" or self.group.split("/")[1] in releases.GATE)
+
+    @property
     def open_files(self) -> int:
         """The hard limit of open files that the case needs."""
         return self.work.open_files if isinstance(self.work, Start) else 0
@@ -64,7 +70,7 @@ class Session:
     def prepare(self, versions: set[str]) -> None:
         """Provide memcached, then enter a network namespace. Raises ClusterError if the machine cannot run servers."""
         machine.require()
-        self._roots = {version: programs.ensure(version) for version in sorted(versions)}
+        self._roots = {version: releases.ensure(version) for version in sorted(versions)}
         machine.enter_network()
 
     def root(self, version: str) -> Path:
@@ -78,13 +84,14 @@ def all_cases() -> Iterator[Case]:
     accepted = [entry for entry in entries if not table.errors(entry)]
     for entry in entries:
         yield Case(f"admission/{entry.name}", partial(_admission, entry))
-    for version in programs.VERSIONS:
+    for version in releases.VERSIONS:
         yield from _table(version, accepted)
-    for number, version in enumerate(programs.VERSIONS):
+    for number, version in enumerate(releases.VERSIONS):
         for item, outcomes in options.DENIED_ITEMS.items():
-            start = Start(version, {"cache": {"memory": "2Mi", "extraArgs": [item]}}, outcomes[number])
+            outcome = outcomes[min(number, len(outcomes) - 1)]
+            start = Start(version, {"cache": {"memory": "2Mi", "extraArgs": [item]}}, outcome)
             yield Case(f"denied/{version}/option {item!r}", start, item in SAMPLE_DENIED)
-    for version in programs.VERSIONS:
+    for version in releases.VERSIONS:
         for case in memory.cases(version):
             yield Case(case.name, partial(_measure, case), case.sample)
 

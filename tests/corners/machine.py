@@ -42,7 +42,7 @@ def obstacle(environ: Mapping[str, str] = os.environ) -> str:
 def require() -> None:
     """Install the missing programs. Raises ClusterError, which says what is missing, if the machine cannot run servers.
 
-    memcached itself comes from `programs.ensure`, which installs debootstrap if it needs it.
+    memcached itself comes from `releases.ensure`, which installs debootstrap if it needs it.
     """
     check()
     install([] if find("ip") else ["iproute2"])

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from cluster.public.releases import VERSIONS
 from corners.memory import Measurement, mebibytes
-from corners.programs import VERSIONS
 from pages import blocks
 
 Case = tuple[str, str, str]

@@ -145,7 +145,7 @@ class Server:
 def started(root: Path, command: Sequence[str], port: int, limit: int | None = None) -> Generator[Server]:
     """Start memcached with the command of a container; the process ends with the block.
 
-    `root`: the directory of `programs.ensure`; `port`: where the command listens; `limit`: bytes of memory, or None.
+    `root`: the directory of `releases.ensure`; `port`: where the command listens; `limit`: bytes of memory, or None.
     """
     with memory_group(f"corners-{os.getpid()}-{next(_numbers)}", limit) as group, TemporaryFile() as errors:
         files = open_files_limits()

@@ -130,6 +130,7 @@ def writes(audit: Audit, namespace: str) -> list[Write]:
     return sorted(found)
 
 
+@pytest.mark.nightly
 @pytest.mark.long(90)
 @pytest.mark.usefixtures("metrics")
 def test_autoscaler_scales_with_the_load_and_the_operator_writes_nothing_against_it(

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from demo.cache import STEPS
 from support import kube
 from support.memcached import memcached
@@ -25,6 +27,7 @@ def run_demo(*arguments: str, **environ: str) -> "subprocess.CompletedProcess[st
     )
 
 
+@pytest.mark.nightly
 def test_all_steps_pass_and_objects_of_an_earlier_run_are_deleted(namespace: str) -> None:
     kube.apply(memcached(namespace, "left-over", size=1))
     done = run_demo("--namespace", namespace)

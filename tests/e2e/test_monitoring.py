@@ -55,6 +55,7 @@ def pod(namespace: str) -> Generator[Object]:
     assert restarts(after)[MEMCACHED] == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.long(100)
 def test_hanging_agent_and_one_out_of_memory_are_restarted(namespace: str, pod: Object) -> None:
     """The kernel kills the largest process. Shared memory counts, but belongs to none: that is the agent."""
@@ -113,7 +114,7 @@ def assert_agent_has_its_own_image(namespace: str, pod: Object) -> None:
     image = {each["name"]: each["image"] for each in pod["spec"]["containers"]}[AGENT]
     assert image == related_variables(manager)["RELATED_IMAGE_AGENT"] != manager["image"]
     listed = kubectl("exec", pod["metadata"]["name"], "-n", namespace, "-c", AGENT, "--", "ls", PACKAGES).stdout
-    assert [each for each in listed.split() if not each.endswith(".dist-info")] == ["memcached_agent"]
+    assert [each for each in listed.split() if not each.endswith(".dist-info")] == ["memcached_agent", "memcached_tls"]
 
 
 def assert_documented_discovery_keeps(pod: Object) -> None:

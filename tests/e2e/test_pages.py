@@ -97,8 +97,11 @@ def test_problems_of_a_cache(shell: PageShell) -> None:
     assert "sessions" in shell.run(page_commands("troubleshoot.md", "## A drain waits\n"))
     shell.run(page_commands("troubleshoot.md", "## A child is missing or changes back\n"))
     shell.run(page_commands("troubleshoot.md", "## A Secret is not used\n"))
-    patch = page_commands("lifecycle.md", "## Upgrade memcached\n")
-    shell.run(f"{patch.rstrip()} --dry-run=server")
+    fleet = page_commands("upgrade-memcached.md", "## Which caches need it\n").rstrip()
+    assert "sessions" in shell.run(f"{fleet} || test $? = 1"), "1 if a cache of another test is not ready"
+    patch, wait = page_commands("upgrade-memcached.md", "Without the plugin").splitlines()
+    shell.run(f"{patch} --dry-run=server")
+    shell.run(wait)
 
 
 def test_pause_restart_and_defaults_of_existing_objects(shell: PageShell) -> None:

@@ -11,7 +11,7 @@ from support.registries import registry_of_node
 
 ACCOUNT = {"puller": "pull me"}
 
-pytestmark = pytest.mark.usefixtures("cluster")
+pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.nightly]
 
 
 def test_pods_of_both_kinds_start_when_their_pull_secret_exists(namespace: str) -> None:

@@ -168,6 +168,7 @@ def test_clients_need_what_the_spec_says(namespace: str, tmp_path: Path) -> None
     }
 
 
+@pytest.mark.nightly
 @pytest.mark.long(130)
 def test_last_good_certificate_stays_in_use(namespace: str) -> None:
     """A Secret with another key, which the agent reports, and a deleted one, which the operator reports."""

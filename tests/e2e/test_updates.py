@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cluster.public import releases
 from support import kube
 from support.clients import Client, Server
 from support.images import load_release
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("cluster")
 SLOTS = 3
 KEYS = [f"key-{number}" for number in range(100_000)]
 FEW = KEYS[:10_000]
-OLD_RELEASE = "1.6.18"
+OLD_RELEASE = releases.VERSIONS[0]
 MI = 2**20
 Figures = Callable[[str, object], None]
 
@@ -112,7 +113,7 @@ def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: F
         said = change(warm(namespace))
         assert f"this change restarts memcached in {SLOTS} pods, one at a time; cached items are kept" in said
         updated(namespace)
-    assert [stat(each, "version") for each in addresses] == ["1.6.38"] * SLOTS
+    assert [stat(each, "version") for each in addresses] == [releases.VERSIONS[-1]] * SLOTS
     assert kept(addresses, KEYS) == [len(KEYS)] * SLOTS
     assert identities(namespace) == before, "a pod was replaced"
     assert restarts(namespace) == [1] * SLOTS
@@ -176,7 +177,7 @@ MISSING = "localhost/memcached-operator/missing:1"
 
 
 def test_image_that_is_missing_costs_no_item(namespace: str) -> None:
-    kube.apply(warm(namespace))
+    kube.apply(warm(namespace, OTHER_IMAGE))
     wait_until_ready(namespace)
     addresses, before = slot_addresses(namespace, SLOTS), identities(namespace)
     fill(addresses, FEW)
@@ -186,13 +187,13 @@ def test_image_that_is_missing_costs_no_item(namespace: str) -> None:
     found = wait_until_degraded(namespace, "ImageUnavailable")
     assert slot_addresses(namespace, SLOTS) == addresses
     assert f"Pod cache-2: the image {MISSING} of container memcached cannot be pulled" in found["message"]
-    assert [each["spec"]["containers"][0]["image"] for each in by_slot(namespace)] == [IMAGE] * SLOTS
+    assert [each["spec"]["containers"][0]["image"] for each in by_slot(namespace)] == [OTHER_IMAGE] * SLOTS
     assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
     assert restarts(namespace)[:2] == [0, 0], "the others are untouched"
-    change(warm(namespace, OTHER_IMAGE))
+    change(warm(namespace))
     updated(namespace)
     assert (kept(addresses, FEW), identities(namespace)) == ([len(FEW)] * SLOTS, before)
-    assert [each["spec"]["containers"][0]["image"] for each in by_slot(namespace)] == [OTHER_IMAGE] * SLOTS
+    assert [each["spec"]["containers"][0]["image"] for each in by_slot(namespace)] == [IMAGE] * SLOTS
 
 
 def test_node_without_room_leaves_the_pods_as_they_are(namespace: str) -> None:

@@ -56,6 +56,7 @@ def warm(namespace: str, name: str = "gated") -> Generator[Load]:
         yield clients
 
 
+@pytest.mark.nightly
 @pytest.mark.long(240)
 def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
     namespace: str, record_property: Callable[[str, object], None]

@@ -11,13 +11,10 @@ ACCOUNT = "operator"
 """Name of the operator's ServiceAccount in each sandbox."""
 
 
-@asynccontextmanager
-async def installed_policies(client: ApiClient) -> AsyncGenerator[None]:
-    """Install the policies, without bindings. They are removed at the end of the run."""
-    async with AsyncExitStack() as stack:
-        for policy in policies.policies():
-            await _create_temporarily(stack, client, policies.POLICIES, policy)
-        yield
+async def install_policies(client: ApiClient) -> None:
+    """Install the policies, without bindings. They are deleted with the control plane."""
+    for policy in policies.policies():
+        await client.request("POST", policies.POLICIES, policy)
 
 
 @asynccontextmanager

@@ -12,9 +12,12 @@ from urllib.parse import parse_qs
 import msgspec
 
 WRITES = ("create", "update", "apply", "migrate", "patch", "delete")
-"""Verbs that change something: `migrate` is a JSON patch, `apply` a server-side apply, `patch` a merge patch."""
+"""Verbs that change something: `migrate` is a JSON patch, except of the number of pods, `apply` a server-side apply,
+`patch` any other patch."""
 
 PATCHES = {"application/apply-patch+yaml": "apply", "application/json-patch+json": "migrate"}
+SCALED = b'"/spec/replicas"'
+"""What a JSON patch of the number of pods contains."""
 VERBS = {"POST": "create", "PUT": "update", "DELETE": "delete"}
 
 
@@ -66,7 +69,7 @@ def call_of(method: str, path: str, query: str, content_type: str, body: bytes) 
     if method == "GET":
         verb = "watch" if "watch" in parse_qs(query) else "get" if name or not resource else "list"
     elif method == "PATCH":
-        verb = PATCHES.get(content_type, "patch")
+        verb = "patch" if SCALED in body else PATCHES.get(content_type, "patch")
     else:
         verb = VERBS.get(method, method.lower())
     if verb == "create" and not name:
@@ -83,7 +86,7 @@ class Entry:
 
     call: Call
     digest: str
-    at: float = field(default_factory=time.monotonic)
+    at: float = field(default_factory=lambda: time.monotonic())
     code: int = 0
     committed: int = 0
     version: str = ""

@@ -1,10 +1,10 @@
 """A case: a name, and a function that runs in its own sandbox."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
-from typing import Any
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field, replace
 
 from faults.esr import VICTIM, Reference, reference
 from faults.sandbox import Plane, Sandbox, Settings
@@ -15,23 +15,20 @@ from memcached_operator.status.writer import STATUS_PERIOD
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `run` raises FailedError if a check fails, and may return a note for the results.
+    """One case. `run` raises FailedError if a check fails, and may return a note, such as what it measured.
 
-    `alone`: no other case may run at the same time, because shared state changes. `sync_period`, `max_retry_delay`:
-    seconds; None: the value of the run. `limit`: seconds.
+    `gate`: it runs in every gate on the real control plane; the others run nightly. `alone`: no other case may run at
+    the same time, because shared state changes. `sync_period`, `max_retry_delay`: seconds; None: the value of the run.
+    `limit`: seconds.
     """
 
     name: str
     run: Callable[[Sandbox, "References"], Awaitable[str | None]]
     alone: bool = False
+    gate: bool = False
     sync_period: float | None = None
     max_retry_delay: float | None = None
     limit: float = 240.0
-
-    @property
-    def script(self) -> str:
-        """The functions that the case runs. Cases with the same ones differ only in their parameters."""
-        return " ".join(_functions(self.run))
 
     def settings(self, common: Settings) -> Settings:
         """The settings of the run, with those of this case."""
@@ -42,51 +39,50 @@ class Case:
         )
 
 
-def _functions(value: Any) -> list[str]:
-    """The names of a function and of the functions in its bound arguments, at any depth."""
-    if isinstance(value, partial):
-        bound = (*value.args, *value.keywords.values())  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return [*_functions(value.func), *(name for each in bound for name in _functions(each))]  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    if is_dataclass(value) and not isinstance(value, type):
-        return [name for each in fields(value) for name in _functions(getattr(value, each.name))]
-    name = getattr(value, "__qualname__", "")
-    return [f"{value.__module__}.{name}"] if name and not isinstance(value, type) else []
+def namespace_of(name: str) -> str:
+    """A new name of a namespace for a case of this name."""
+    return f"{re.sub(r'[^a-z0-9]+', '-', name.lower())[:48].strip('-')}-{secrets.token_hex(4)}"
+
+
+def in_gate(cases: Iterable[Case], *names: str) -> list[Case]:
+    """The cases. Those with these names run in every gate on the real control plane. Raises LookupError."""
+    found = list(cases)
+    if unknown := {*names} - {case.name for case in found}:
+        raise LookupError(f"no such cases: {', '.join(sorted(unknown))}")
+    return [replace(case, gate=True) if case.name in names else case for case in found]
 
 
 @dataclass
 class References:
-    """The final state of each workload without faults, measured once per run, when it is first needed.
+    """The final state of each workload without faults, measured once per process, when it is first needed.
 
-    This always uses the unmodified sources, so that a mutant is compared with the correct operator. `error_of`: the
-    error of a case with the unmodified sources, empty if it passes; each case runs once per run.
+    This always uses the unmodified sources, so that a mutant is compared with the correct operator. `known`: the states
+    that have been measured, by the name of the workload.
     """
 
     plane: Plane
     settings: Settings
-    error_of: Callable[[Case], Awaitable[str]]
-    _tasks: "dict[str, asyncio.Task[Reference]]" = field(default_factory=dict[str, "asyncio.Task[Reference]"])
-    _count: int = 0
+    known: dict[str, Reference] = field(default_factory=dict[str, Reference])
 
     async def of(self, workload: Workload) -> Reference:
         """The reference of a workload."""
-        known = self._tasks.get(workload.name)
-        # A failed measurement (on a busy machine) is repeated.
-        if known is None or (known.done() and known.exception() is not None):
-            self._tasks[workload.name] = asyncio.create_task(self._measure(workload))
-        return await asyncio.shield(self._tasks[workload.name])
+        if workload.name not in self.known:
+            namespace = f"reference-{len(self.known)}-{secrets.token_hex(4)}"
+            async with self.plane.sandbox(namespace, self.settings) as sandbox:
+                self.known[workload.name] = await measured(sandbox, workload)
+        return self.known[workload.name]
 
-    async def _measure(self, workload: Workload) -> Reference:
-        self._count += 1
-        namespace = f"reference-{self._count}-{self.plane.token}"
-        async with self.plane.sandbox(namespace, self.settings) as sandbox:
-            sandbox.operator.start()
-            await prepare(sandbox, workload)
-            await user_action(sandbox, workload)
-            if workload.then is None:
-                await wait_all_deleted(sandbox, workload)
-            else:
-                await sandbox.wait_ready(workload.resource, VICTIM)
-            return await reference(sandbox, workload.resource)
+
+async def measured(sandbox: Sandbox, workload: Workload) -> Reference:
+    """The final state of a workload without faults, in a sandbox whose operator has not been started."""
+    sandbox.operator.start()
+    await prepare(sandbox, workload)
+    await user_action(sandbox, workload)
+    if workload.then is None:
+        await wait_all_deleted(sandbox, workload)
+    else:
+        await sandbox.wait_ready(workload.resource, VICTIM)
+    return await reference(sandbox, workload.resource)
 
 
 async def prepare(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:

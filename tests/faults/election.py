@@ -1,7 +1,7 @@
 """Several operators with leader election: each has its own proxy, and a watch records every state of the Lease."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from faults.background import while_running
 from faults.calls import Entry
+from faults.interception import Interception
 from faults.process import Operator, supervised
-from faults.proxy import Proxy, proxy
 from faults.sandbox import Plane, Sandbox, Settings, user_of, wait_until
 from memcached_operator.app import LEASE_NAME
 from memcached_operator.kube.client import ApiClient
@@ -42,7 +42,7 @@ class Candidate:
     """One operator that takes part in the election."""
 
     name: str
-    proxy: Proxy
+    proxy: Interception
     operator: Operator
 
     def process_at(self, at: float) -> tuple[str, int]:
@@ -112,16 +112,18 @@ class Election:
             and now.at - before.at < LEASE_DURATION - MAX_EVENT_DELAY
         ]
 
-    def writes_without_lease(self) -> list[str]:
+    def writes_without_lease(self, deletions: Sequence[float] = ()) -> list[str]:
         """Every write by a process that did not hold the Lease when the API server executed it.
 
-        The resourceVersions of Leases and written objects give the order.
+        The resourceVersions of Leases and written objects give the order. `deletions`: when a user deleted the Lease.
+        Another process can create it at once, before the previous holder notices that.
         """
         return [
             f"{candidate.name} wrote {entry} while the holder of the Lease was {self._holder_at(entry)}"
             for candidate in self.candidates.values()
             for entry in candidate.proxy.requests.writes()
             if 200 <= entry.committed < 300 and self._holder_at(entry) != candidate.process_at(entry.at)
+            if not any(0 <= entry.at - at < LEASE_DURATION for at in deletions)
         ]
 
     def writes(self, since: float = 0.0) -> list[Entry]:
@@ -154,7 +156,7 @@ async def start_election(
     async with AsyncExitStack() as stack:
         candidates: dict[str, Candidate] = {}
         for name, adjust in adjustments.items():
-            own_proxy, address = await stack.enter_async_context(proxy(plane.connection, plane.pair, user))
+            own_proxy, address = await stack.enter_async_context(plane.proxy(user))
             elect = replace(
                 sandbox.settings,
                 arguments=(*sandbox.settings.arguments, "--leader-elect"),

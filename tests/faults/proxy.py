@@ -5,16 +5,15 @@ import ssl
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import aiohttp
 from aiohttp import web
 
-from faults.calls import Call, Entry, RequestLog, call_of, metadata
+from faults.calls import Entry, call_of, metadata
 from faults.faulty import NO_RESPONSE
-from faults.rules import ActiveRule, Rule
+from faults.interception import Interception, Stream, Writer
 from memcached_operator.certificates.pki import KeyPair, issue
 from memcached_operator.kube.config import Config
 
@@ -31,82 +30,22 @@ POLL_PERIOD = 0.2
 """Seconds between two looks at whether a connection is closed: aiohttp does not cancel the handler of a lost one."""
 
 
-@dataclass(eq=False)
-class Stream:
-    """An open watch. Events pass unless those of its resource are held back, until the watch is interrupted."""
-
-    call: Call
-    response: web.StreamResponse
-    transport: asyncio.Transport
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def interrupt(self, data: bytes = b"", *, cut: bool = False) -> None:
-        """Send some bytes, then close the watch or abort its connection."""
-        if data:
-            with suppress(ConnectionError):
-                await self.response.write(data)
-        if cut:
-            self.transport.abort()
-        self.ended.set()
-
-
-class Proxy:
-    """One per operator. Faults that stop the operator call `kill`.
-
-    `renamed`: names within paths, and what replaces them in the requests to the API server.
-    """
+class Proxy(Interception):
+    """One per operator."""
 
     def __init__(self, upstream: str, session: aiohttp.ClientSession, user: str) -> None:
-        self.requests = RequestLog()
-        self.streams: set[Stream] = set()
-        self.kill: Callable[[], None] = lambda: None
-        self.pace: tuple[int, float] | None = None
-        self.renamed: dict[str, str] = {}
+        super().__init__()
         self._upstream = upstream
         self._session = session
         self._user = user
-        self._rules: list[ActiveRule] = []
-        self._passing: dict[str, asyncio.Event] = {}
-
-    def inject(self, *rules: Rule) -> list[ActiveRule]:
-        """Activate rules. The first rule that matches a request is applied."""
-        active = [ActiveRule(rule) for rule in rules]
-        self._rules += active
-        return active
-
-    def hold(self, *resources: str) -> None:
-        """Hold back the events of these resources, in present and future watches."""
-        for resource in resources:
-            self._may_pass(resource).clear()
-
-    def release(self) -> None:
-        """Let all events pass again."""
-        for may_pass in self._passing.values():
-            may_pass.set()
-
-    def open_watches(self, resource: str = "*") -> list[Stream]:
-        """The open watches of a resource."""
-        return [stream for stream in self.streams if stream.call.matches(f"watch {resource}")]
-
-    async def wait_released(self, stream: Stream) -> None:
-        """Wait until events of this watch may pass."""
-        await self._may_pass(stream.call.resource).wait()
-
-    def _may_pass(self, resource: str) -> asyncio.Event:
-        if resource not in self._passing:
-            self._passing[resource] = asyncio.Event()
-            self._passing[resource].set()
-        return self._passing[resource]
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond to one request."""
         body = await request.content.read()  # without the limit of request.read()
         call = call_of(request.method, request.path, request.query_string, request.content_type, body)
-        entry = self.requests.add(call, body)
+        entry, rule = self.receive(call, body)
         exchange = _Exchange(self, request, body, entry)
-        rule = next((active for active in self._rules if active.applies(call)), None)
-        entry.injected = rule is not None
-        responding = asyncio.ensure_future(rule.rule.fault(exchange) if rule else exchange.forward())
+        responding = asyncio.ensure_future(rule.fault(exchange) if rule else exchange.forward())
         # A forwarded request reaches the API server even if the operator disconnects or is killed in the meantime.
         try:
             response = await (responding if call.verb == "watch" else asyncio.shield(responding))
@@ -125,9 +64,7 @@ class Proxy:
         headers = {name: text for name, text in request.headers.items() if name.lower() not in DROPPED_HEADERS}
         headers.pop("Authorization", None)
         headers["Impersonate-User"] = self._user
-        path = request.raw_path
-        for name, other in self.renamed.items():
-            path = path.replace(name, other)
+        path = self.renamed_path(request.raw_path)
         return self._session.request(request.method, self._upstream + path, data=body or None, headers=headers)
 
 
@@ -202,7 +139,7 @@ class _Exchange:
                     await self._proxy.wait_released(stream)
                     await self._send_event(stream.response, line + b"\n")
 
-    async def _send_event(self, response: web.StreamResponse, line: bytes) -> None:
+    async def _send_event(self, response: Writer, line: bytes) -> None:
         if self._proxy.pace is None:
             await response.write(line)
             return

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,8 +13,9 @@ import yaml
 
 from faults.admission_policies import ACCOUNT, bound_account
 from faults.background import FailedError, TimedOutError
+from faults.interception import Interception
 from faults.process import ROOT, Operator, kubeconfig, supervised
-from faults.proxy import KeyPair, Proxy, proxy
+from faults.proxy import KeyPair, proxy
 from faults.rules import ActiveRule
 from faults.state import is_ready
 from faults.workloads import merge_patch, new_object
@@ -69,7 +69,7 @@ class Sandbox:
 
     namespace: str
     client: ApiClient
-    proxy: Proxy
+    proxy: Interception
     operator: Operator
     settings: Settings
     address: str = ""
@@ -182,50 +182,59 @@ class Plane:
     client: ApiClient
     pair: KeyPair
     directory: Path
-    token: str = field(default_factory=lambda: secrets.token_hex(2))
 
     @asynccontextmanager
     async def sandbox(self, name: str, settings: Settings) -> AsyncGenerator[Sandbox]:
         """Create a sandbox. Its operator is not started yet. The namespace is deleted with the control plane."""
-        namespace = await self._namespace(name)
+        await create_namespace(self.client, name)
         async with AsyncExitStack() as stack:
-            await stack.enter_async_context(bound_account(self.client, namespace))
-            user = user_of(namespace)
-            own_proxy, address = await stack.enter_async_context(proxy(self.connection, self.pair, user))
-            operator = self.operator(namespace, address, settings)
+            await stack.enter_async_context(bound_account(self.client, name))
+            user = user_of(name)
+            own_proxy, address = await stack.enter_async_context(self.proxy(user))
+            operator = self.operator(name, address, settings)
             own_proxy.kill = operator.kill
-            record = self.directory / f"{namespace}.requests"
+            record = self.directory / f"{name}.requests"
             stack.callback(lambda: record.write_text("\n".join(map(str, own_proxy.requests.entries))))
             await stack.enter_async_context(supervised(operator))
             # Namespaces are deleted with the control plane; objects immediately, because the number of pods is limited.
-            stack.push_async_callback(self._clear, namespace)
-            yield Sandbox(namespace, self.client, own_proxy, operator, settings, address)
+            stack.push_async_callback(self._clear, name)
+            yield Sandbox(name, self.client, own_proxy, operator, settings, address)
+
+    @asynccontextmanager
+    async def proxy(self, user: str) -> AsyncGenerator[tuple[Interception, str]]:
+        """The way of one operator to the API server: its proxy, and the address of that."""
+        async with proxy(self.connection, self.pair, user) as found:
+            yield found
 
     def operator(self, namespace: str, address: str, settings: Settings, name: str = "operator") -> Operator:
         """An operator that works in one namespace, through a proxy."""
         config = kubeconfig(self.directory / f"{namespace}.{name}.kubeconfig", address, self.pair.ca)
-        arguments = [
-            f"--watch-namespaces={namespace}",
-            f"--sync-period={settings.sync_period:g}",
-            f"--max-retry-delay={settings.max_retry_delay:g}",
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-            *settings.arguments,
-        ]
         log = self.directory / f"{namespace}.{name}.log"
         environment = {"KUBECONFIG": str(config), "POD_NAMESPACE": namespace, **settings.environment}
-        return Operator(arguments, environment, settings.sources, log)
+        return Operator(arguments_of(namespace, settings), environment, settings.sources, log)
 
     async def _clear(self, namespace: str) -> None:
         for resource in (MEMCACHEDS, APPSERVICES):
             await self.client.request("DELETE", resource.path(namespace))
 
-    async def _namespace(self, name: str) -> str:
-        """Create a namespace in which the operator has exactly the permissions of config/rbac."""
-        await self.client.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        for role, rules in ROLES.items():
-            await grant(self.client, name, role, rules)
-        return name
+
+async def create_namespace(client: ApiClient, name: str) -> None:
+    """Create a namespace in which the operator has exactly the permissions of config/rbac."""
+    await client.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+    for role, rules in ROLES.items():
+        await grant(client, name, role, rules)
+
+
+def arguments_of(namespace: str, settings: Settings) -> list[str]:
+    """The options of an operator that works in one namespace."""
+    return [
+        f"--watch-namespaces={namespace}",
+        f"--sync-period={settings.sync_period:g}",
+        f"--max-retry-delay={settings.max_retry_delay:g}",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+        *settings.arguments,
+    ]
 
 
 def user_of(namespace: str) -> str:

@@ -7,7 +7,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from corners import programs, server
+from cluster.public import releases
+from corners import server
 from corners.server import Server
 from support.memcacheds import memcached_root
 from support.pki import CA
@@ -93,7 +94,7 @@ class Pod:
 @contextmanager
 def started(directory: Path) -> Generator[list[Pod]]:
     """Run all caches during the block."""
-    release = memcached_root(programs.VERSIONS[-1])
+    release = memcached_root(releases.VERSIONS[-1])
     with ExitStack() as stack:
         yield [
             stack.enter_context(_pod(release, directory / f"{cache.name}-{pod}", cache, f"{cache.name}-{pod}"))
@@ -106,7 +107,7 @@ def started(directory: Path) -> Generator[list[Pod]]:
 def _pod(release: Path, directory: Path, cache: Cache, name: str) -> Generator[Pod]:
     root, port, tls_port = directory / "root", free_port(), free_port()
     shutil.copytree(release, root)
-    words = [programs.PROGRAM, "-t", "2", "-m", str(MIB), "-c", str(cache.limit), "-I", "512k"]
+    words = [releases.PROGRAM, "-t", "2", "-m", str(MIB), "-c", str(cache.limit), "-I", "512k"]
     words += [] if cache.evictions else ["-M"]
     flags = ["--insight"]
     if cache.tls:

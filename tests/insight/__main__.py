@@ -12,13 +12,14 @@ from multiprocessing import get_context
 
 import msgspec
 
-from corners import machine, programs
-from faults.sources import digest
+from cluster.public import releases
+from corners import machine
 from insight import cost, report, trace
 from insight.campaign import Outcome, Plan, run
 from insight.report import Published
 from insight.workloads import TRACE, WORKLOADS, Workload
 from integration.control_plane import ROOT
+from pages.figures import digest
 
 PUBLISHED = ROOT / "docs/insight-results.json"
 FIRST_PORT = 17_000
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = build_parser().parse_args(arguments)
     selected = [each for each in WORKLOADS if options.only in (None, each.name)]
     plan = Plan(rate=options.rate).scaled(options.scale)
-    programs.ensure(options.memcached)
+    releases.ensure(options.memcached)
     if TRACE in selected and not options.only_cost:
         trace.ensure()
     machine.require()
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     outcomes = merged(() if options.only_cost else measured(selected, options.memcached, plan))
     costs = published().cost if options.only_predictions else cost.measured(options.memcached, FIRST_PORT)
     date = f"{datetime.now(UTC):%Y-%m-%d}"
-    found = Published(digest(), date, options.memcached, plan.measure, plan.rate, outcomes, costs)
+    found = Published(digest("insight"), date, options.memcached, plan.measure, plan.rate, outcomes, costs)
     print("\n\n".join(f"{name}\n{text}" for name, text in report.blocks(found).items()))
     failures = report.failures(outcomes)
     print(*failures, sep="\n", file=sys.stderr)
@@ -67,7 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", choices=names, metavar="NAME", help=f"measure one workload, and keep the others: {', '.join(names)}"
     )
-    parser.add_argument("--memcached", choices=programs.VERSIONS, default=programs.VERSIONS[-1], help="its version")
+    parser.add_argument("--memcached", choices=releases.VERSIONS, default=releases.VERSIONS[-1], help="its version")
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the numbers of gets (default: 1)")
     parser.add_argument(
         "--rate", type=float, default=3000.0, metavar="N", help="gets per second of each workload (default: 3000)"

@@ -7,7 +7,8 @@ from typing import Final
 
 import msgspec
 
-from corners import programs, server
+from cluster.public import releases
+from corners import server
 from insight.load import Load, Target
 from insight.watch import Watch
 from insight.workloads import Workload
@@ -60,7 +61,7 @@ def run(workload: Workload, version: str, base_port: int, plan: Plan) -> Outcome
     factors = (1.0, *LARGER, *SMALLER)
     ports = range(base_port, base_port + len(factors))
     sizes = [round(workload.memory * factor) for factor in factors]
-    with _memcacheds(programs.ensure(version), ports, sizes) as targets:
+    with _memcacheds(releases.ensure(version), ports, sizes) as targets:
         load = Load(workload, keys, targets)
         load.run(0, plan.fill)
         load.run(plan.fill, plan.fill + plan.settle, plan.rate)
@@ -93,7 +94,7 @@ def _memcacheds(root: Path, ports: Sequence[int], sizes: Sequence[int]) -> Gener
     with ExitStack() as stack:
         targets: list[Target] = []
         for port, size in zip(ports, sizes, strict=True):
-            words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", str(size)]
+            words = [releases.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", str(size)]
             found = stack.enter_context(server.started(root, words, port))
             if problem := found.problem():
                 raise OSError(problem)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from corners import programs
+from cluster.public import releases
 from corners.server import Server
 from insight.load import Load, Target
 from insight.workloads import Keys, Workload, zipf
@@ -63,7 +63,7 @@ def interval(values: Sequence[float]) -> Interval:
 def measured(version: str, port: int) -> list[Cost]:
     """Measure at each rate, on memcached of this version at this port."""
     keys = WORKLOAD.keys(FILL + 2 * ROUNDS * max(gets for _, gets in LOADS))
-    with memcached(programs.ensure(version), port, "-m", str(WORKLOAD.memory)) as server, ExitStack() as stack:
+    with memcached(releases.ensure(version), port, "-m", str(WORKLOAD.memory)) as server, ExitStack() as stack:
         target = Target(port)
         stack.callback(target.close)
         Load(WORKLOAD, keys[:FILL], [target]).run(0, FILL)

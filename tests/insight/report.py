@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from faults.sources import measured
 from insight.campaign import LARGER, Outcome
 from insight.cost import Cost, Round, interval
 from memcached_agent.insight.schedule import PAUSES
 from pages.blocks import table
+from pages.figures import UNRELEASED, measured
 
 Row = Sequence[str]
 GOAL: Final = 0.02
@@ -19,7 +19,10 @@ GOAL: Final = 0.02
 
 
 class Published(msgspec.Struct, frozen=True):
-    """What docs/insight-results.json contains: the digest of the sources, the date, memcached's version, outcomes."""
+    """What docs/insight-results.json contains: the digest of the sources, the date, memcached's version, outcomes.
+
+    `release`: of the sources, or UNRELEASED.
+    """
 
     sources: str
     date: str
@@ -28,12 +31,13 @@ class Published(msgspec.Struct, frozen=True):
     rate: float
     outcomes: list[Outcome]
     cost: list[Cost]
+    release: str = UNRELEASED
 
 
 def blocks(results: Published) -> dict[str, str]:
     """The generated blocks of docs/insight.md."""
     return {
-        "measured": measured(results.sources, results.date),
+        "measured": measured(results.sources, results.date, results.release),
         "errors": table(_errors(results.outcomes)),
         "smaller": table(_smaller(results.outcomes)),
         "cost": table(_cost(results.cost)),

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from corners import programs, server
+from cluster.public import releases
+from corners import server
 from corners.client import Client
 from corners.server import Server
 from support.memcacheds import memcached_root
@@ -117,7 +118,7 @@ def cache(
 ) -> Generator[Cache]:
     """A memcached with TLS, in a mode of clientAuth, or with users, and its agent. The files must exist."""
     port, tls_port = free_port(), free_port()
-    words = [programs.PROGRAM, "-t", "2", "-m", "64", *options]
+    words = [releases.PROGRAM, "-t", "2", "-m", "64", *options]
     flags = list(agent)
     if tls is None:
         words += ["-l", "127.0.0.1", "-p", str(port)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corners import programs
+from cluster.public import releases
 from corners.server import Server
 from support.memcacheds import memcached
 from support.pki import CA
@@ -124,7 +124,7 @@ CLIENTS, REQUESTS = 64, 10
 IDLE_SECONDS, MAX_WAKEUPS = 2.0, 20
 
 
-@pytest.mark.parametrize("root", programs.VERSIONS[-1:], indirect=True)
+@pytest.mark.parametrize("root", releases.VERSIONS[-1:], indirect=True)
 @pytest.mark.parametrize("kind", ["plain", "annotations", "tls"])
 def test_agent_needs_little(live: Server, tmp_path: Path, kind: str) -> None:
     """Little memory, whatever its clients do, and hardly any work while it is idle."""

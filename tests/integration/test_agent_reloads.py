@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from corners import programs
+from cluster.public import releases
 from integration.reloading import (
     EXPIRATION,
     IN_TIME,
@@ -29,7 +29,7 @@ from unit.agent.processes import running
 from unit.agent.samples import samples, value
 
 FREE_CONNECTIONS = 40
-NEWEST = pytest.mark.parametrize("node", programs.VERSIONS[-1:], indirect=True)
+NEWEST = pytest.mark.parametrize("node", releases.VERSIONS[-1:], indirect=True)
 
 
 @pytest.fixture(params=RELEASES)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from faults.campaigns.fuzz import check_agreement
+from faults.case import References
 from faults.proxy import certificate
-from faults.runner import Runner
 from faults.sandbox import Plane, Settings
 from faults.webhook import KINDS
 from integration.control_plane import ControlPlane, client_of
@@ -27,6 +27,6 @@ def test_schema_and_cel_agree_with_the_webhook(plane: ControlPlane, kind: Kind[A
         async with client_of(plane.connection) as client:
             settings, own = Settings(), Plane(plane.connection, client, certificate(), tmp_path)
             async with own.sandbox(f"agreement-{kind.plural}", settings) as sandbox:
-                await check_agreement(sandbox, Runner(own, settings, 1, print).references, kind, SEED, COUNT)
+                await check_agreement(sandbox, References(own, settings), kind, SEED, COUNT)
 
     asyncio.run(run())

@@ -1,22 +1,22 @@
-"""T8 without an operator: the API server's responses to every step, and the children of the operator's plan."""
+"""Every field without an operator: the API server's responses to each step, and the children of the plan."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from faults.campaigns.fields.leaves import Leaf, all_leaves
-from faults.campaigns.fields.run import run_steps
-from faults.campaigns.fields.stage import denial_of
-from faults.campaigns.fields.steps import actions
 from faults.sandbox import FailedError
 from faults.state import CHILDREN
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane, client_of
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, Object, Resource
+from support.fields.leaves import Leaf, all_leaves
+from support.fields.plan import PlanStage
+from support.fields.run import run_steps
+from support.fields.stage import denial_of
+from support.fields.steps import actions
 from support.kubernetes import LABEL_KEYS
-from support.plan_stage import PlanStage
 
 pytestmark = [pytest.mark.server, pytest.mark.sweep]
 

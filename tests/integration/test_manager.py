@@ -17,6 +17,8 @@ IMAGE = "example.com/memcached:1"
 CLOSING = 0.3
 COLLECTED = 60.0
 """Maximum seconds until the garbage collector deletes children: it discovers new kinds every 30 s."""
+HUNG = 5 * COLLECTED
+"""Seconds after which a scenario hangs: more than the sum of its waits, which have limits and messages of their own."""
 Scenario = Callable[[ApiClient], Awaitable[None]]
 
 
@@ -31,7 +33,7 @@ def run_operator(
 
     async def run() -> None:
         connection, stop = plane.connection, asyncio.Event()
-        async with client_of(connection) as client, asyncio.timeout(90):
+        async with client_of(connection) as client, asyncio.timeout(HUNG):
             watch = kopf_watch(handlers, connection, lambda: stop_on_signals(stop))
             operator = Manager(client, kinds, namespaces, sync_period, watch=watch)
             manager = asyncio.create_task(operator.run(stop))

@@ -16,9 +16,9 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.deployment import deployment
-from memcached_operator.memcached.desired.network_policy import network_policy
-from memcached_operator.memcached.desired.pods import named_ports
+from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, named_ports
 from memcached_operator.memcached.desired.service import services
+from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.workloads.children import inheriting
 from support.kubernetes import LABEL_KEYS, STRICT_RANGES
 from support.placing_edges import EDGES, Spec
@@ -37,7 +37,7 @@ def children(namespace: str, given: Spec) -> Iterator[tuple[Resource, Object]]:
     found += [(SERVICES, each) for each in services(cr, spec, ports(spec))]
     if spec.network_policy:
         opened = named_ports(ports(spec)).values()
-        policy = network_policy(cr, opened, spec.network_policy, metrics=needs_agent(spec))
+        policy = network_policy(cr, APP_NAME, COMPONENT, opened, spec.network_policy, metrics=needs_agent(spec))
         found.append((NETWORK_POLICIES, policy))
     resources = [resource for resource, _ in found]
     yield from zip(resources, inheriting([child for _, child in found], spec.inherited_metadata), strict=True)

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from corners import programs, server
+from cluster.public import releases
+from corners import server
 from corners.server import Server
 from kubectl_memcached.cli import cli
 from kubectl_memcached.errors import PluginError
@@ -55,7 +56,7 @@ def command(kubectl: FakeKubectl) -> Command:
 @contextmanager
 def listening(root: Path, port: int, *options: str) -> Generator[Server]:
     """A memcached on this port of loopback, during the block; it may require a login."""
-    words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
+    words = [releases.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
     with server.started(root, words, port) as process:
         process.wait_until_started()
         yield process

@@ -10,6 +10,7 @@ COMPARISONS = (ast.Eq, ast.NotEq), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Is
 ARITHMETIC = (ast.Add, ast.Sub), (ast.Mult, ast.FloorDiv), (ast.Div, ast.Mult), (ast.Mod, ast.Mult)
 PAIRS = (*COMPARISONS, *ARITHMETIC, (ast.And, ast.Or))
 SWAPPED: dict[type[Any], type[Any]] = {b: a for a, b in PAIRS} | dict(PAIRS)
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 SKIPPED = ("annotation", "returns", "decorator_list")
 """Fields of the tree without an effect at run time, or with one that is rarely visible (`frozen=True`)."""
 
@@ -52,17 +53,17 @@ def _nodes(node: ast.AST, scope: str) -> Iterator[tuple[Any, str]]:
     for field, value in ast.iter_fields(node):
         for child in cast("list[Any]", value if isinstance(value, list) else [value]):
             if isinstance(child, ast.AST) and field not in SKIPPED and not _is_skipped(child):
-                inner = f"{scope}.{child.name}" if isinstance(child, ast.FunctionDef | ast.ClassDef) else scope
+                inner = f"{scope}.{child.name}" if isinstance(child, SCOPES) else scope
                 if not (field == "slice" and isinstance(child, ast.Tuple)):  # a type such as Mapping[str, int]
                     yield child, inner
                 yield from _nodes(child, inner)
 
 
 def _is_skipped(node: ast.AST) -> bool:
-    """True for code that is not pure, docstrings, and logging."""
+    """True for docstrings and logging."""
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Constant) or ast.unparse(node).startswith("log.")
-    return isinstance(node, ast.AsyncFunctionDef)
+    return False
 
 
 def _changes(node: Any) -> Iterator[Change]:  # noqa: C901
@@ -85,9 +86,9 @@ def _changes(node: Any) -> Iterator[Change]:  # noqa: C901
         case ast.Constant():
             for operator, value in _other_values(node.value):
                 yield operator, node, lambda value=value: setattr(node, "value", value)
-        case ast.Return(value=ast.AST()) if not isinstance(node.value, ast.Constant) or node.value.value is not None:
+        case ast.Return(value=ast.AST()) if not _is_nothing(node.value):
             yield "return-none", node, lambda: setattr(node, "value", ast.Constant(None))
-        case ast.Expr(value=ast.Call()):
+        case ast.Expr(value=ast.Call() | ast.Await(value=ast.Call())):
             yield "drop-call", node, lambda: setattr(node, "value", ast.Constant(None))
         case ast.Tuple(ctx=ast.Load()) | ast.List(ctx=ast.Load()) if len(node.elts) > 1:
             for i, element in enumerate(node.elts):
@@ -97,6 +98,11 @@ def _changes(node: Any) -> Iterator[Change]:  # noqa: C901
                 yield "drop-entry", value, lambda i=i: (node.keys.pop(i), node.values.pop(i))
         case _:
             return
+
+
+def _is_nothing(value: ast.expr | None) -> bool:
+    """True for None, and for False, which rarely differs from it."""
+    return isinstance(value, ast.Constant) and (value.value is None or value.value is False)
 
 
 def _other_values(value: object) -> Iterator[tuple[str, object]]:

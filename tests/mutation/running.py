@@ -1,35 +1,29 @@
-"""Runs tests of a checkout in forked processes: once with coverage, then with one mutant each."""
+"""Runs tasks in forked processes, each in a folder of its own and with a limit."""
 
 import gc
-import json
 import os
+import resource
 import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import coverage
-import hypothesis
-import pytest
+from hypothesis import Phase, settings
 
-from mutation.places import Key, mutated
-
-IMPORTED = ("aiohttp", "click", "cryptography.x509", "kopf", "kubernetes", "prometheus_client", "yaml")
+IMPORTED = ("aiohttp", "click", "cryptography.x509", "kopf", "kubernetes", "msgspec", "prometheus_client", "yaml")
 """Packages that the tests import; imported once, before the processes are forked."""
-PLUGINS = ("-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov")
-OPTIONS = (*PLUGINS, "-q", "--tb=line", "--assert=plain", "-W", "ignore::pytest.PytestWarning")
 EXAMPLES = 20
 """Examples of Hypothesis for each test that sets no number."""
 BROKEN = 100
-"""Exit code if pytest did not run."""
+"""Exit code of a task that failed."""
+SHARE = 4
+"""A task may use the processor for one such part of its limit."""
 
 
 class Task(NamedTuple):
@@ -46,71 +40,11 @@ class Done(NamedTuple):
     folder: Path
     code: int
     seconds: float
-    report: Mapping[str, Any]
 
 
-class Reporter:
-    """A pytest plugin: selects and orders tests, keeps their seconds and the failed ones, measures coverage."""
-
-    def __init__(self, order: Mapping[str, int], measured: coverage.Coverage | None = None) -> None:
-        self.order = order
-        self._measured = measured
-        self.seconds: dict[str, float] = {}
-        self.failed: list[str] = []
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if self.order:
-            chosen = [each for each in items if each.nodeid in self.order]
-            items[:] = sorted(chosen, key=lambda each: self.order[each.nodeid])
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        if self._measured:
-            self._measured.switch_context(nodeid)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
-        self.pytest_collectreport(report)
-
-    def pytest_collectreport(self, report: pytest.TestReport | pytest.CollectReport) -> None:
-        if not report.passed:
-            self.failed.append(report.nodeid)
-
-
-def measure(folder: Path, files: Sequence[str]) -> int:
-    """Run tests with the coverage of each."""
-    measured = coverage.Coverage(str(folder / "coverage"), include=["api/*", "operator/*"], config_file=False)
-    measured.start()
-    result = _pytest(folder, files, Reporter({}, measured))
-    measured.stop()
-    measured.save()
-    return result
-
-
-def detect(folder: Path, tests: Sequence[Sequence[str]], file: Path, key: Key) -> int:
-    """Run groups of tests with a mutated file until one fails."""
-    code, original = mutated(file.read_text(), str(file), key), SourceFileLoader.get_code
-
-    def get_code(self: SourceFileLoader, fullname: str) -> CodeType | None:
-        return code if self.path == str(file) else original(self, fullname)
-
-    SourceFileLoader.get_code = get_code
-    for group in filter(None, tests):
-        files = sorted({test.partition("::")[0] for test in group})
-        if result := _pytest(folder, files, Reporter({test: i for i, test in enumerate(group)}), "-x"):
-            return result
-    return 0
-
-
-def _pytest(folder: Path, files: Sequence[str], reporter: Reporter, *options: str) -> int:
-    result = pytest.main([*OPTIONS, *options, f"--basetemp={folder}/tmp", *files], [reporter])
-    (folder / "report.json").write_text(json.dumps({"seconds": reporter.seconds, "failed": reporter.failed}))
-    return result
-
-
-def run_all(tree: Path, folder: Path, tasks: Mapping[str, Task], jobs: int) -> Iterator[Done]:
+def run_all(folder: Path, tasks: Mapping[str, Task], jobs: int) -> Iterator[Done]:
     """Run tasks, `jobs` at a time, each in a folder and a process group of its own."""
-    for package in IMPORTED:
-        import_module(package)
+    gc.freeze()  # the children copy the pages that a collection changes
     running: dict[int, tuple[str, float]] = {}
     waiting = list(tasks)[::-1]
     try:
@@ -118,15 +52,13 @@ def run_all(tree: Path, folder: Path, tasks: Mapping[str, Task], jobs: int) -> I
             while waiting and len(running) < jobs:
                 name = waiting.pop()
                 (folder / name).mkdir()
-                pid = os.fork() or _child(tree, folder / name, tasks[name])
+                pid = os.fork() or _child(folder / name, tasks[name])
                 running[pid] = name, time.monotonic()
             pid, status = os.wait()
             _kill(pid)
             name, start = running.pop(pid)
-            file = folder / name / "report.json"
-            report: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-            yield Done(name, folder / name, os.waitstatus_to_exitcode(status), time.monotonic() - start, report)
-            shutil.rmtree(folder / name)
+            yield Done(name, folder / name, os.waitstatus_to_exitcode(status), time.monotonic() - start)
+            shutil.rmtree(folder / name, ignore_errors=True)
     finally:
         for pid in running:
             _kill(pid)
@@ -137,25 +69,63 @@ def _kill(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _child(tree: Path, folder: Path, task: Task) -> int:
+def _child(folder: Path, task: Task) -> int:
     code = BROKEN
     try:
-        gc.freeze()  # pytest collects garbage at its end
         os.setpgid(0, 0)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.alarm(task.limit)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(os.open(folder / "output", os.O_WRONLY | os.O_CREAT), 1)
-        os.dup2(1, 2)
-        os.chdir(tree)
-        os.environ.pop("PYTHONPATH", None)
-        # pytest adds the folders of the checkout; those of this program must not hide them.
-        sys.path[:] = [each for each in sys.path if each.startswith(sys.base_prefix) or "site-packages" in each]
-        # The profile of conftest.py inherits from this one: the same examples each time, and fewer, to save time.
-        hypothesis.settings.register_profile("mutation", database=None, derandomize=True, max_examples=EXAMPLES)
-        hypothesis.settings.load_profile("mutation")
+        resource.setrlimit(resource.RLIMIT_CPU, (task.limit // SHARE, task.limit))
+        _redirect(folder / "output")
+        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
         code = task.run(folder)
     except BaseException:  # noqa: BLE001
         traceback.print_exc()
     sys.stderr.flush()
     os._exit(code)
+
+
+def apart(tree: Path, output: Path, work: Callable[[], object]) -> None:
+    """Run work with the modules of a checkout in another process. Raises SystemExit if it fails."""
+    for package in IMPORTED:
+        import_module(package)
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
+            _redirect(output)
+            prepare(tree)
+            work()
+            code = 0
+        except BaseException:  # noqa: BLE001
+            traceback.print_exc()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    try:
+        status = os.waitpid(pid, 0)[1]
+    except BaseException:
+        os.kill(pid, signal.SIGTERM)
+        os.waitpid(pid, 0)
+        raise
+    if status:
+        raise SystemExit(f"error: a process of the tests failed:\n{output.read_text()[-5000:]}")
+
+
+def prepare(tree: Path) -> None:
+    """Let this process import the modules of a checkout only, and pytest run as in the suites."""
+    os.chdir(tree)
+    os.environ.pop("PYTHONPATH", None)
+    # pytest adds the folders of the checkout; those of this program must not hide them.
+    sys.path[:] = [each for each in sys.path if each.startswith(sys.base_prefix) or "site-packages" in each]
+    # The profile of conftest.py inherits from this one: the same examples each time, and fewer, to save time.
+    phases = (Phase.explicit, Phase.generate)  # a failure need not be simplified
+    settings.register_profile("mutation", database=None, derandomize=True, max_examples=EXAMPLES, phases=phases)
+    settings.load_profile("mutation")
+
+
+def _redirect(output: Path) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+    os.dup2(1, 2)

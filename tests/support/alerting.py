@@ -36,13 +36,17 @@ CACHE: Final = {"namespace": "shop", "cache": "sessions"}
 Series = Mapping[str, str]
 """The values of series by name with labels, in promtool's notation: `1+2x3` is 1 3 5 7."""
 
+IMAGES: Final = f"memcached_operator_outdated_images{{{MANAGER}}}"
+PROBLEM_IMAGES: Final = f"memcached_operator_problem_images{{{MANAGER}}}"
+EXPIRY: Final = f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}"
 HEALTHY: Final[Mapping[str, str]] = {
     f"up{{{POD}}}": "1",
     f"memcached_up{{{POD}}}": "1",
     f'leader_election_master_status{{name="memcached-operator",{MANAGER}}}': "1",
-    f"memcached_operator_outdated_images{{{MANAGER}}}": "0",
+    IMAGES: "0",
+    PROBLEM_IMAGES: "0",
     f"memcached_operator_outdated_agents{{{MANAGER}}}": "0",
-    f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}": f"{60 * DAY}",
+    EXPIRY: f"{60 * DAY}",
 }
 """Constant series, by their value."""
 
@@ -158,9 +162,10 @@ def _queue(values: str) -> Series:
 
 
 def _denials(values: str) -> Series:
-    return {f'memcached_webhooks_denials_total{{webhook="/validate",reason="Invalid",{WEBHOOK}}}': values}
+    return {f'memcached_webhooks_denials_total{{webhook="/w",reason="Invalid",{WEBHOOK}}}': values}
 
 
+EXPIRES: Final = "When it expires, Memcacheds and AppServices cannot be created or changed."
 FIRING: Final[Mapping[str, Case]] = {
     "every memcached is down": Case(
         {f"memcached_up{{{POD}}}": "0+0x60"},
@@ -346,37 +351,33 @@ FIRING: Final[Mapping[str, Case]] = {
         },
     ),
     "the webhook's certificate has 6 days": Case(
-        {f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}": f"{6 * DAY}+0x60"},
+        {EXPIRY: f"{6 * DAY}+0x60"},
         30,
-        {
-            "MemcachedOperatorWebhookCertificate": (
-                {},
-                "When it expires, Memcacheds and AppServices cannot be created or changed.",
-            ),
-        },
+        {"MemcachedOperatorWebhookCertificate": ({}, EXPIRES)},
     ),
     "the webhook cannot read its certificate": Case(
         {f"memcached_webhooks_certificate_last_read_successful{{{WEBHOOK}}}": "0+0x60"},
         30,
-        {
-            "MemcachedOperatorWebhookCertificate": (
-                {},
-                "When it expires, Memcacheds and AppServices cannot be created or changed.",
-            ),
-        },
+        {"MemcachedOperatorWebhookCertificate": ({}, EXPIRES)},
     ),
     "admission rejects more and more": Case(
         _denials("0+60x60"),
         40,
+        {"MemcachedOperatorRejectionsRising": ({"webhook": "/w"}, "The webhook /w rejects 1.0 requests/s.")},
+    ),
+    "three caches have known problems, and two others are outdated": Case(
+        {IMAGES: "5+0x6000", PROBLEM_IMAGES: "3+0x6000"},
+        2880,
         {
-            "MemcachedOperatorRejectionsRising": (
-                {"webhook": "/validate"},
-                "The webhook /validate rejects 1.0 requests/s.",
-            )
+            "MemcachedOperatorProblemImages": (
+                {},
+                "3 Memcacheds run a release of memcached that can crash or damage memory. Their status has details.",
+            ),
         },
+        interval=30,
     ),
     "two caches are outdated for two days": Case(
-        {f"memcached_operator_outdated_images{{{MANAGER}}}": "2+0x600"},
+        {IMAGES: "2+0x6000"},
         2880,
         {
             "MemcachedOperatorOutdatedImages": (
@@ -435,13 +436,9 @@ SILENT: Final[Mapping[str, Case]] = {
     "a container of a cache reports a queue": Case(_of_a_cache(_queue("5+1x60")), 40),
     "the queue drains": Case(_queue("600-10x60"), 40),
     "the queue of another operator grows": Case(_of_another_operator(_queue("5+1x60")), 40),
-    "the webhook's certificate has 30 days": Case(
-        {f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{WEBHOOK}}}": f"{30 * DAY}+0x60"}, 30
-    ),
+    "the webhook's certificate has 30 days": Case({EXPIRY: f"{30 * DAY}+0x60"}, 30),
     "admission rejects as many as always": Case(_denials("0+300x300"), 1500, interval=5),
-    "images are outdated since an hour": Case(
-        {f"memcached_operator_outdated_images{{{MANAGER}}}": "0+0x50 2+0x4"}, 1560, interval=30
-    ),
+    "images are outdated since an hour": Case({IMAGES: "0+0x50 2+0x4"}, 1560, interval=30),
 }
 """The nearest states in which each alert is silent."""
 

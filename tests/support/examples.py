@@ -22,7 +22,7 @@ Object = dict[str, Any]
 
 ROOT = Path(__file__).parents[2] / "examples"
 FOLDERS = sorted(path for path in ROOT.iterdir() if path.is_dir())
-IMAGES = Images(goldens.IMAGE, "example.com/agent:1")
+IMAGES = Images(agent="example.com/agent:1")
 """The images that admission sets in objects that name none."""
 KUSTOMIZATION = "kustomization.yaml"
 FOREIGN_GROUPS = {"cert-manager.io"}

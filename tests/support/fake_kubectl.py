@@ -29,7 +29,7 @@ FORBIDDEN_PORT = (
 )
 """What kubectl 1.35 prints."""
 
-WARNING = "Warning: this change replaces 2 pods\n"
+WARNING = "Warning: this change replaces 2 pods\x1b\n"
 """Of admission, after a patch."""
 
 Object = dict[str, Any]

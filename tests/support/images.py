@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from cluster.public.images import LOCAL, PATH, Image, layer, pack_files, rootfs_file, write_archive
-from corners.programs import PROGRAM, ensure
+from cluster.public.releases import PROGRAM, ensure
 
 TOOLS = Path(__file__).parents[2] / "tools"
 

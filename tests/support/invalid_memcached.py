@@ -29,7 +29,7 @@ def invalid_objects(table: Table) -> dict[str, InvalidObject]:
 
 SIZE = "must be at least 1; to stop the cache, delete the Memcached object instead"
 PORT = "must be between 1024 and 65535; memcached does not run as root"
-IMAGE = "must be an image reference such as docker.io/library/memcached:1.6.38"
+IMAGE = "must be an image reference such as docker.io/library/memcached:1.6.45"
 MEMORY = "must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is 64Mi"
 LIMIT = "must be at least 126Mi for spec.cache.memory of 64Mi"
 DERIVED = "must be at least 53Mi, because spec.cache.memory is derived from it"

@@ -7,8 +7,8 @@ from typing import Any
 from support import kube, waiting
 from support.kube import Object, eventually
 
-IMAGE = "docker.io/library/memcached:1.6.38"
-OTHER_IMAGE = "docker.io/library/memcached:1.6.39"
+IMAGE = "docker.io/library/memcached:1.6.45"
+OTHER_IMAGE = "docker.io/library/memcached:1.6.38"
 """The local cluster has stand-ins for these images (tools/cluster/images)."""
 
 

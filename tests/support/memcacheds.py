@@ -8,20 +8,21 @@ from typing import Final
 
 import pytest
 
-from corners import machine, programs, server
+from cluster.public import releases
+from corners import machine, server
 from corners.server import Server
 
 RELEASES: Final = (
-    *(pytest.param(version, marks=pytest.mark.sweep) for version in programs.VERSIONS[:-1]),
-    programs.VERSIONS[-1],
+    *(pytest.param(version, marks=pytest.mark.sweep) for version in releases.GATE[:-1]),
+    releases.GATE[-1],
 )
-"""The tested releases of memcached, as parameters. `make test` has the newest one only."""
+"""The oldest and the newest tested release of memcached, as parameters. `make test` has the newest one only."""
 
 
 def memcached_root(version: str) -> Path:
     """The root directory of a release. Skips the test if this machine cannot run it."""
     skip_unless_possible()
-    return programs.ensure(version)
+    return releases.ensure(version)
 
 
 def skip_unless_possible() -> None:
@@ -36,7 +37,7 @@ def skip_unless_possible() -> None:
 @contextmanager
 def memcached(root: Path, port: int, *options: str) -> Generator[Server]:
     """A memcached with 64 MiB on this port of loopback, during the block."""
-    words = [programs.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
+    words = [releases.PROGRAM, "-l", "127.0.0.1", "-p", str(port), "-t", "2", "-m", "64", *options]
     with server.started(root, words, port) as found:
         assert found.problem() == ""
         yield found

@@ -9,7 +9,7 @@ import pytest
 from cluster.versions import KUBERNETES, NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED, minor
 
 T = TypeVar("T")
-PARTS = ("smoke", "disruptive", "modes", "sweep")
+PARTS = ("smoke", "disruptive", "modes", "sweep", "nightly")
 """Markers that name a part of a folder; the tests without one of them are the rest."""
 SERVERS = {
     "default": (KUBERNETES,),

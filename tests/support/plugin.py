@@ -10,13 +10,21 @@ from support.waiting import COMMAND
 SOURCES = Path(__file__).parents[2] / "plugin"
 
 
+COMMAND_LINE = (sys.executable, "-m", "kubectl_memcached")
+
+
+def environment() -> dict[str, str]:
+    """The variables with which it starts."""
+    return {**os.environ, "PYTHONPATH": str(SOURCES)}
+
+
 def kubectl_memcached(*words: str) -> subprocess.CompletedProcess[str]:
     """The output and the exit code of a command."""
     return subprocess.run(
-        [sys.executable, "-m", "kubectl_memcached", *words],
+        [*COMMAND_LINE, *words],
         capture_output=True,
         text=True,
         check=False,
         timeout=COMMAND,
-        env={**os.environ, "PYTHONPATH": str(SOURCES)},
+        env=environment(),
     )

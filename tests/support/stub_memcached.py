@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from support.servers import Quiet, served
 
 UNAUTHENTICATED = "CLIENT_ERROR unauthenticated\r\n"
-VERSION = "VERSION 1.6.38\r\n"
+VERSION = "VERSION 1.6.45\r\n"
 
 
 @dataclass

@@ -30,6 +30,25 @@ def merged(live: Any, patch: Any) -> Any:
     return {name: value for name, value in result.items() if value is not None}
 
 
+def _verb_of(patch: Any, content_type: str) -> str:
+    """What a patch is for."""
+    is_scale = content_type == JSON_PATCH and any(step["path"] == "/spec/replicas" for step in patch)
+    return "scale" if is_scale else "preparation_patch"
+
+
+def _patched(live: Object, patch: list[Object]) -> Object:
+    """The result of a JSON patch: of its values in the spec. Raises Invalid if a test fails."""
+    meta = live["metadata"]
+    tested = {step["path"].rpartition("/")[2]: step["value"] for step in patch if step["op"] == "test"}
+    for name in ("uid", "ownerReferences"):
+        if name in tested and tested[name] != meta.get(name):
+            raise ApiError(422, "Invalid", f"the server rejected our request: testing /metadata/{name} failed")
+    changed = {step["path"].removeprefix("/spec/"): step["value"] for step in patch if step["path"].startswith("/spec")}
+    if "replicas" not in changed:
+        meta = {**meta, "managedFields": [{"manager": FIELD_MANAGER, "operation": "Apply"}]}
+    return {**live, "metadata": meta, "spec": {**nested_map(live, "spec"), **changed}}
+
+
 @dataclass
 class Api:
     """Objects, hooks that run before a request is handled, and the recorded requests.
@@ -113,24 +132,14 @@ class Api:
         return self.put(key, merged(live, obj))
 
     async def patch(self, key: Key, patch: Any, content_type: str = "", subresource: str = "") -> Object:
-        """A merge patch of a status or of the number of pods, or the JSON patch before an apply."""
-        verb = "preparation_patch" if content_type == JSON_PATCH else subresource or "scale"
+        """A merge patch of a status, or the JSON patch of the number of pods, or that before an apply."""
+        verb = subresource or _verb_of(patch, content_type)
         self._record(verb, key)
         live = self.objects.get(key)
         if live is None:
             raise ApiError(404, "NotFound", f"{key} not found")
-        if verb == "preparation_patch":
-            if patch[0]["value"] != live["metadata"]["uid"]:
-                raise ApiError(422, "Invalid", "the server rejected our request: testing /metadata/uid failed")
-            replaced = {
-                step["path"].removeprefix("/spec/"): step["value"] for step in patch if "/spec/" in step["path"]
-            }
-            managed = [{"manager": FIELD_MANAGER, "operation": "Apply"}]
-            return self.put(key, {**live, "spec": {**nested_map(live, "spec"), **replaced}}, managedFields=managed)
-        if verb == "scale":
-            if patch["metadata"]["uid"] != live["metadata"]["uid"]:
-                raise ApiError(409, "Conflict", "Precondition failed: UID in precondition")
-            return self.put(key, merged(live, patch))
+        if content_type == JSON_PATCH:
+            return self.put(key, _patched(live, patch))
         self.statuses.append(merged(nested_map(live, "status"), patch["status"]))
         return self.put(key, {**live, "status": self.statuses[-1]})
 

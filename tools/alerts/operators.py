@@ -18,6 +18,7 @@ OWN_RULES: Final = "memcached_operator_own_rules"
 OURS: Final = 'cache=""'
 """The matcher that leaves out the series of caches."""
 IMAGES: Final = f"memcached_operator_outdated_images{{{OURS}}}"
+PROBLEMS: Final = f"memcached_operator_problem_images{{{OURS}}}"
 MANAGER: Final = f"and on (job, instance) {IMAGES}"
 EXPIRY: Final = f"memcached_webhooks_certificate_expiry_timestamp_seconds{{{OURS}}}"
 WEEK: Final = 7 * 86400
@@ -73,10 +74,18 @@ ALERTS: Final = (
         'The webhook {{ $labels.webhook }} rejects {{ $value | printf "%.1f" }} requests/s.',
     ),
     Alert(
+        "MemcachedOperatorProblemImages",
+        Severity.WARNING,
+        "1h",
+        f"max({PROBLEMS}) > 0",
+        "Caches run a memcached with known problems",
+        "{{ $value }} Memcacheds run a release of memcached that can crash or damage memory. Their status has details.",
+    ),
+    Alert(
         "MemcachedOperatorOutdatedImages",
         Severity.INFO,
         "1d",
-        f"max({IMAGES}) > 0 or max(memcached_operator_outdated_agents{{{OURS}}}) > 0",
+        f"(max({IMAGES}) > 0 unless max({PROBLEMS}) > 0) or max(memcached_operator_outdated_agents{{{OURS}}}) > 0",
         "Caches do not run the images of this release",
         "{{ $value }} Memcacheds do not run the default images of the operator's release.",
     ),

@@ -25,11 +25,11 @@ from chart.schema import (
 )  # fmt: skip
 from chart.sources import Sources
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
-from memcached_api.memcached.placing import NetworkPolicyPeer
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_api.scheduling import Affinity, Toleration
-from memcached_operator.memcached.addresses import CLUSTER_DOMAIN
+from memcached_api.shared.placing import NetworkPolicyPeer
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_process.logs import FORMATS, LEVELS
 
 

@@ -6,31 +6,40 @@ import click
 import msgspec
 
 import bench.report
-import faults.report
+import faults.pages
 import insight.chart
 import insight.report
 from bench.__main__ import PUBLISHED
 from crds.__main__ import ROOT, check_option, write
-from faults.__main__ import all_cases
+from faults.campaigns import soak
 from insight.__main__ import published as published_curves
-from pages import effects, kubernetes, security
+from pages import effects, kubernetes, problems, security, upgrade_chart
 from pages.blocks import filled
+
+UPGRADE = Path("docs/upgrade-results.json")
+"""What tests/incidents/test_fleet.py measured."""
 
 
 def files(root: Path = ROOT) -> dict[Path, str]:
-    """The text of each page, and the chart of one of them, by path below the project's root."""
+    """The text of each page, and the charts of two of them, by path below the project's root."""
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
-    cases, results = all_cases(), faults.report.decoded(faults.report.PUBLISHED.read_text(encoding="utf-8"))
     blocks = {
         "docs/security.md": security.blocks(root),
-        "docs/reliability.md": faults.report.blocks(cases, results),
+        "docs/reliability.md": {**faults.pages.blocks(), "soak": soak.block()},
+        "README.md": {"faults": faults.pages.summary()},
         "docs/performance.md": bench.report.blocks(speed),
         "docs/insight.md": insight.report.blocks(published_curves()),
         "docs/warm.md": effects.blocks(),
         "docs/install.md": kubernetes.blocks(),
+        "docs/upgrade-memcached.md": problems.blocks(),
     }
     pages = {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
-    return {**pages, Path("docs/images/insight.svg"): insight.chart.svg(published_curves().outcomes)}
+    shares = msgspec.json.decode((root / UPGRADE).read_bytes(), type=dict[str, list[float]])
+    charts = {
+        "docs/images/insight.svg": insight.chart.svg(published_curves().outcomes),
+        "docs/images/upgrade.svg": upgrade_chart.svg(shares),
+    }
+    return {**pages, **{Path(name): text for name, text in charts.items()}}
 
 
 @click.command(help=__doc__)

@@ -13,6 +13,7 @@ import click
 
 from cluster.errors import ClusterError
 from cluster.public.programs import RELEASE_FAMILY, build_programs
+from pages.figures import outdated
 from release.commit import groups
 from release.commit import plan as plans
 from release.commit.plan import FILES
@@ -73,6 +74,7 @@ def make(
     plan = plans.planned(files, version, today, plans.names(files, image, agent_image), base_image, chosen)
     if commit:
         plan.check_publishable()
+        _check_figures()
     target = _folder(version, output)
     prepared = prepare(repository, plan, target, Path(sys.executable))
     artifacts = Artifacts(target / "artifacts")
@@ -87,6 +89,12 @@ def make(
         click.echo(
             f"Nothing is committed. `git apply {_short(target / PATCH)}` makes the changes; DRY_RUN=false also commits."
         )
+
+
+def _check_figures() -> None:
+    """Raise ReleaseError if published figures are of other sources than those of the release."""
+    if found := outdated(ROOT):
+        raise ReleaseError("; ".join(found))
 
 
 @main.command("group")

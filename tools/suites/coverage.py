@@ -67,6 +67,7 @@ PURE = (
     "operator/memcached_operator/*/desired/*",
     "operator/memcached_operator/*/status.py",
     "operator/memcached_operator/memcached/*",
+    "operator/memcached_operator/shared/*",
     "operator/memcached_operator/kube/labels.py",
     "operator/memcached_operator/kube/compare.py",
     "operator/memcached_operator/reconcile/intent.py",

@@ -11,7 +11,7 @@ from cluster.public.lifecycle import choose_mode, cluster_name, current, down, f
 from cluster.public.programs import Families, Family, build_programs, wanted
 from olm import running
 from project import deployment, images
-from project.environment import ROOT, changed, signals_ignored, use_cluster
+from project.environment import changed, signals_ignored, use_cluster
 from suites.table import PROMISES, Needs, Suite
 
 NO_ROOT = "it needs root on Linux, for real pods"
@@ -51,8 +51,7 @@ class Setup:
                     yield
             case _:
                 build_programs(programs_of(suite))
-                path = None if suite.folder else f"{ROOT / 'tests'}:{ROOT / 'tools'}"
-                with changed(KUBECONFIG=None, PYTHONPATH=path):
+                with changed(KUBECONFIG=None, PYTHONPATH=None):
                     yield
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Results of suites: read from the files that pytest and the fault tests write, and summed up as pytest does."""
+"""Results of suites: read from the files that pytest writes, and summed up as pytest does."""
 
 import json
 from collections import Counter
@@ -57,15 +57,11 @@ class Outcome:
 
 
 def read(file: Path) -> tuple[Test, ...]:
-    """The tests in a JUnit file of pytest, or in the JSON lines of the fault tests; none without the file."""
+    """The tests in a JUnit file of pytest; none without the file."""
     if not file.exists():
         return ()
-    return _of_junit(file.read_text()) if file.suffix == ".xml" else _of_faults(file.read_text())
-
-
-def _of_junit(text: str) -> tuple[Test, ...]:
     # An element without a name is a test that Ctrl-C ended. A test that fails twice (in its fixtures) has two elements.
-    found = ElementTree.fromstring(text).iter("testcase")  # noqa: S314 - written by our own run of pytest
+    found = ElementTree.fromstring(file.read_text()).iter("testcase")  # noqa: S314 - written by our own run of pytest
     tests = [_of_element(each) for each in found if each.get("name")]
     worst = {test.name: test for test in sorted(tests, key=lambda test: test.result == FAILED)}
     return tuple(worst[name] for name in dict.fromkeys(test.name for test in tests))
@@ -83,14 +79,6 @@ def _id(case: ElementTree.Element) -> str:
 def _result(case: ElementTree.Element) -> str:
     found = {MARKS[child.tag] for child in case if child.tag in MARKS}
     return next((each for each in (FAILED, SKIPPED) if each in found), PASSED)
-
-
-def _of_faults(text: str) -> tuple[Test, ...]:
-    found = [json.loads(line) for line in text.splitlines()]
-    return tuple(
-        Test(each["name"], FAILED if each["error"] else PASSED, each["seconds"], _bounded(each["error"] or ""))
-        for each in found
-    )
 
 
 def _bounded(text: str) -> str:

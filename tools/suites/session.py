@@ -19,7 +19,6 @@ from suites.results import FAILED, Outcome
 from suites.table import Suite
 
 PYTEST = (sys.executable, "-m", "pytest")
-FAULTS = (sys.executable, "-m", "faults", "--gate")
 NO_TESTS = 5
 """pytest's exit code if it found no tests, or deselected all of them."""
 DIRECTORY = ROOT / "build/tests"
@@ -97,7 +96,7 @@ class Session:
             outcome = replace(outcome, problem=f"not prepared: {error}")
             print(f"error: {outcome.problem}", file=sys.stderr, flush=True)
         finally:
-            tests = outcome.tests or results.read(self._file(suite, title))
+            tests = outcome.tests or results.read(self._file(title))
             self.outcomes.append(replace(outcome, tests=tests, seconds=time.monotonic() - begun))
             self.missing.pop(title, None)
             self.write()
@@ -111,28 +110,26 @@ class Session:
             return first
         print(f"\n=== {title}: {len(failures)} failed tests once more, alone", flush=True)
         words = [*PYTEST, "--last-failed", "-m", "not race", *suite.options, f"tests/{suite.folder}"]
-        file = self._file(suite, f"{title}-again")
+        file = self._file(f"{title}-again")
         with self.setup.prepared(suite, fresh=True):
             code = self._call(suite, words, file, SECONDS_AGAIN)
         return results.merged(first, results.read(file)) if code in (0, 1) else first
 
     def _attempt(self, suite: Suite, title: str) -> Outcome:
-        file = self._file(suite, title)
+        file = self._file(title)
         with self.setup.prepared(suite), coverage.data_file(self.directory, suite.name, self.options.measured) as added:
             words = [*command(suite, self.options.workers, self.options.arguments), *added]
             code = self._call(suite, words, file)
         return results.outcome(title, results.read(file), code)
 
     def _call(self, suite: Suite, words: Sequence[str], file: Path, seconds: float | None = None) -> int:
-        """Run pytest or the fault tests, which write their results to the file."""
+        """Run pytest, which writes its results to the file."""
         file.unlink(missing_ok=True)
-        if not suite.folder:
-            return call([*words, f"--results={file}"], seconds)
         cache = self.directory / "cache" / suite.name
         return call([*words, f"--junit-xml={file}", "-o", f"cache_dir={cache}"], seconds)
 
-    def _file(self, suite: Suite, title: str) -> Path:
-        return self.directory / f"{title.replace('/', '-of-')}.{'xml' if suite.folder else 'jsonl'}"
+    def _file(self, title: str) -> Path:
+        return self.directory / f"{title.replace('/', '-of-')}.xml"
 
     def _check_coverage(self, suites: Sequence[Suite]) -> None:
         try:
@@ -162,10 +159,9 @@ def _title(suite: Suite, number: int, times: int) -> str:
 
 def command(suite: Suite, workers: str, arguments: Sequence[str] = ()) -> list[str]:
     """The command of a suite with the user's arguments, without the file of its results."""
-    if not suite.folder:
-        return [*FAULTS]
     # An idle worker takes tests from another one, so that none waits behind a long test.
-    parallel = ("-n", workers, "--dist=worksteal") if suite.parallel else ()
+    number = str(suite.times * int(workers)) if workers.isdigit() else workers
+    parallel = ("-n", number, "--dist=worksteal") if suite.parallel else ()
     return [*PYTEST, f"--maxfail={results.MAX_FAILURES}", *parallel, *suite.options, *selected(suite, arguments)]
 
 
@@ -186,9 +182,9 @@ def matching(suites: Sequence[Suite], arguments: Sequence[str]) -> list[Suite]:
     """The suites in which the user's arguments for pytest leave a test. Raises ClusterError if there are none."""
     if not arguments:
         return list(suites)
-    found = [suite for suite in suites if suite.folder and _collects(suite, arguments)]
+    found = [suite for suite in suites if _collects(suite, arguments)]
     if not found:
-        folders = ", ".join(dict.fromkeys(f"tests/{suite.folder}" for suite in suites if suite.folder))
+        folders = ", ".join(dict.fromkeys(f"tests/{suite.folder}" for suite in suites))
         raise ClusterError(f"no test ran: ARGS={shlex.join(arguments)!r} matches no test in {folders}")
     return found
 

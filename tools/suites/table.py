@@ -18,30 +18,36 @@ class Needs(StrEnum):
 
 @dataclass(frozen=True)
 class Suite:
-    """Some of the tests: a folder of tests/ and pytest's options; without a folder, the gate of the fault tests.
+    """Some of the tests: a folder of tests/ and pytest's options.
 
-    `content` completes "Tests of …" for the user. `parallel` suites run WORKERS tests at the same time. `versions`: of
-    the API servers that the tests start.
+    `content` completes "Tests of …" for the user. `parallel` suites run WORKERS tests at the same time, or `times` as
+    many because they mostly wait. `versions`: of the API servers that the tests start. `again`: whether a failed test
+    may run once more; not a fault case, which is evidence even if it fails once.
     """
 
     name: str
     content: str
     needs: Needs
-    folder: str = ""
+    folder: str
     options: tuple[str, ...] = ()
     parallel: bool = False
+    times: int = 1
     versions: tuple[str, ...] = (KUBERNETES,)
-
-    @property
-    def again(self) -> bool:
-        """Whether a failed test may run once more: not a fault case, which is evidence even if it fails once."""
-        return bool(self.folder)
+    again: bool = True
 
 
 PROMISES = "create, scale, drift, rejection, reload of TLS and passwords, upgrade that keeps items, restart"
 
 _ALL = (
     Suite("unit", "single modules", Needs.NOTHING, "unit", ("-q",), parallel=True),
+    Suite(
+        "simulation",
+        "each fault at each moment, with an API server and a cluster in memory, and mutants",
+        Needs.NOTHING,
+        "simulation",
+        ("-q",),
+        parallel=True,
+    ),
     Suite(
         "integration",
         "the API, the policies and the controller with a real API server",
@@ -71,15 +77,41 @@ _ALL = (
     ),
     Suite(
         "sweeps",
-        "limits of memcached, costs of rules, alerts, the scheduler, GitOps tools, the demo",
+        "every field, limits of memcached, costs of rules, alerts, the scheduler, GitOps tools, the demo",
         Needs.SERVERS,
         "integration",
-        ("--part=sweep", "-m", "not server"),
+        ("--part=sweep",),
         parallel=True,
     ),
     Suite("e2e", "the operator with real pods", Needs.OPERATOR, "e2e", ("--part=rest",), parallel=True),
+    Suite(
+        "e2e-nightly",
+        "what takes minutes, and what Kubernetes itself does with an object",
+        Needs.OPERATOR,
+        "e2e",
+        ("--part=nightly",),
+        parallel=True,
+    ),
     Suite("disruptive", "the operator while it is disturbed as a whole", Needs.OPERATOR, "e2e", ("--part=disruptive",)),
-    Suite("faults", "the operator behind a proxy that injects faults", Needs.SERVERS),
+    Suite(
+        "faults",
+        "the operator behind a proxy that injects faults: a few cases of each campaign, and mutants",
+        Needs.SERVERS,
+        "faults",
+        ("-m", "gate"),
+        parallel=True,
+        times=2,
+        again=False,
+    ),
+    Suite(
+        "campaigns",
+        "the operator behind a proxy that injects faults: all cases, and mutants",
+        Needs.SERVERS,
+        "faults",
+        parallel=True,
+        times=2,
+        again=False,
+    ),
     Suite("olm", "installation and upgrade by OLM", Needs.OLM, "olm", ("--part=rest",)),
     Suite("olm-modes", "OLM's other modes", Needs.OLM, "olm", ("--part=modes",)),
     Suite(
@@ -112,7 +144,7 @@ _ALL = (
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
 
 TEST = ("unit", "integration", "smoke")
-REST = ("newest", "oldest", "sweeps", "e2e", "disruptive", "faults", "olm")
+REST = ("simulation", "sweeps", "e2e", "disruptive", "faults", "olm")
 GROUPS: Mapping[str, tuple[str, ...]] = {"test": TEST, "rest": REST, "all": (*TEST, *REST)}
 """Names for several suites: `make test`, what `make test-all` adds, and both."""
 

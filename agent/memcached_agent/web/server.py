@@ -22,8 +22,6 @@ MAX_CONNECTIONS: Final = 32
 BACKLOG: Final = 8
 """Connections that wait to be accepted; if there are more, clients retry after 1 s. asyncio accepts as many before it
 reads from any: with a quarter of MAX_CONNECTIONS, a burst never displaces one whose request is not read yet."""
-PIECE: Final = 2**14
-"""Bytes that are written at once, and that TLS reads at once: its largest record."""
 KERNEL_BUFFER: Final = 2**16
 """Bytes of the kernel's buffers of a connection, per direction; its default grows to several MiB."""
 
@@ -123,6 +121,10 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002
         """Release everything."""
+        self.unregister()
+
+    def unregister(self) -> None:
+        """Release everything, also if the handshake of TLS has not ended."""
         self._server.closed(self)
         self._raw = self._transport = None
         if self._timer:
@@ -206,11 +208,8 @@ class HttpConnection(asyncio.Protocol):
         if self._raw is None or self._transport is None:
             return
         self._enter(ConnectionState.WRITING)
-        data = memoryview(encode(response, with_body=with_body, keep_alive=self._keep_alive))
-        for start in range(0, len(data), PIECE):
-            if self._raw.is_closing():  # asyncio logs each further write to a client that has disconnected
-                break
-            self._transport.write(data[start : start + PIECE])
+        if not self._raw.is_closing():
+            self._transport.write(encode(response, with_body=with_body, keep_alive=self._keep_alive))
         if not self._raw.get_write_buffer_size():
             self._sent()
 
@@ -229,9 +228,10 @@ class HttpConnection(asyncio.Protocol):
         self._received.clear()
         self._enter(ConnectionState.CLOSING)
         self._limit_reading()
-        if self._transport is not self._raw:
-            self._transport.close()  # only TLS, because the client does not end it yet
-        self._raw.write_eof()
+        if self._transport is self._raw:
+            self._raw.write_eof()
+        else:
+            self._transport.close()  # only TLS, because the client does not end the connection yet
 
     def _limit_reading(self) -> None:
         """Read more only while less than a head is waiting: a client could send requests and read no responses."""

@@ -1,4 +1,4 @@
-"""The options of memcached 1.6.18 and 1.6.38 that `spec.cache.extraArgs` denies, and what to use instead."""
+"""The options of memcached 1.6.18 to 1.6.45 that `spec.cache.extraArgs` denies, and what to use instead."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final

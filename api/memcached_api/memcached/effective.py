@@ -2,16 +2,14 @@
 some of them.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from memcached_api.memcached import memory
 from memcached_api.memcached.memory import Settings
 from memcached_api.memcached.options import hashpower_of
 from memcached_api.memcached.types import DEFAULT_VERBOSITY, MemcachedSpec, is_stable
 from memcached_api.quantity import parse_quantity
-
-DEFAULT_MAX_UNAVAILABLE: Final = 1
-"""Pods that may be unavailable if a PodDisruptionBudget, or the rollout of slots, does not say how many."""
+from memcached_api.shared.budgets import DEFAULT_MAX_UNAVAILABLE, budget_of, pods_of
 
 
 class Effective(NamedTuple):
@@ -67,29 +65,6 @@ def ports(spec: MemcachedSpec) -> Ports:
     return Ports(plain, spec.tls.port or spec.container_port)
 
 
-def pods_of(value: int | str, size: int, *, round_up: bool) -> int:
-    """The number of pods that a number, or a percentage of `size` such as `25%`, stands for."""
-    if isinstance(value, int):
-        return value
-    scaled = int(value.removesuffix("%")) * size
-    return -(-scaled // 100) if round_up else scaled // 100
-
-
-def budget_of(spec: MemcachedSpec) -> int | None:
-    """The number of pods that the spec's PodDisruptionBudget lets be unavailable; None if the spec asks for none.
-
-    Rounded up, as by the controller of PodDisruptionBudgets.
-    """
-    budget = spec.pod_disruption_budget
-    if budget is None or budget.enabled is False:
-        return None
-    return (
-        DEFAULT_MAX_UNAVAILABLE
-        if budget.max_unavailable is None
-        else pods_of(budget.max_unavailable, spec.size, round_up=True)
-    )
-
-
 def requested_slots(spec: MemcachedSpec) -> int:
     """The number of slots that `rollout.maxUnavailable` allows, from 1 to `size`.
 
@@ -107,5 +82,5 @@ def slots_at_once(spec: MemcachedSpec) -> int:
     """
     if not is_stable(spec):
         return DEFAULT_MAX_UNAVAILABLE
-    wanted, budget = requested_slots(spec), budget_of(spec)
+    wanted, budget = requested_slots(spec), budget_of(spec.pod_disruption_budget, spec.size)
     return wanted if budget is None else max(DEFAULT_MAX_UNAVAILABLE, min(wanted, budget))

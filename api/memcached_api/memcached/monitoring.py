@@ -1,34 +1,9 @@
 """The part of a Memcached's spec about metrics."""
 
-from typing import Annotated, Final
-
 import msgspec
-from msgspec import Meta
 
 from memcached_api.scheduling import Labels
-
-METRICS_PORT: Final = 9150
-"""The port of the agent's metrics, which prometheus/memcached_exporter uses too."""
-PROBES_PORT: Final = 9151
-"""The port of the agent's probes, for the kubelet."""
-AGENT_PORTS: Final = (METRICS_PORT, PROBES_PORT)
-"""The ports on which the agent listens in each pod that has one."""
-
-MAX_INTERVAL_LENGTH: Final = 32
-
-
-class PodMonitor(msgspec.Struct, frozen=True, rename="camel"):
-    """A PodMonitor, through which the Prometheus operator finds the pods."""
-
-    enabled: bool | None = None
-    """Whether to create a PodMonitor. Defaults to true. It is created as soon as the cluster serves
-    `monitoring.coreos.com`."""
-
-    interval: Annotated[str, Meta(min_length=1, max_length=MAX_INTERVAL_LENGTH)] | None = None
-    """Time between two scrapes, such as `30s` or `1m30s`. Defaults to Prometheus' own setting."""
-
-    labels: Labels = {}
-    """Labels of the PodMonitor, by which Prometheus selects it. Keys that the operator sets are rejected."""
+from memcached_api.shared import monitoring
 
 
 class Rules(msgspec.Struct, frozen=True, rename="camel"):
@@ -55,14 +30,8 @@ class Insight(msgspec.Struct, frozen=True, rename="camel"):
     """Whether the agent predicts the hit ratio. Defaults to true."""
 
 
-class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
+class Monitoring(monitoring.Monitoring, frozen=True, rename="camel"):
     """Metrics of each memcached server, under the names that prometheus/memcached_exporter uses."""
-
-    enabled: bool | None = None
-    """Whether an agent in each pod serves metrics on port 9150. Defaults to true."""
-
-    pod_monitor: PodMonitor | None = None
-    """A PodMonitor for the Prometheus operator. `{}` creates it."""
 
     rules: Rules | None = None
     """Alerts about this cache for the Prometheus operator. `{}` creates them."""
@@ -72,8 +41,3 @@ class Monitoring(msgspec.Struct, frozen=True, rename="camel"):
 
     insight: Insight | None = None
     """Predicted hit ratios with more memory (docs/insight.md). `{}` enables them."""
-
-
-def is_enabled(section: Monitoring | PodMonitor | Rules | MonitoringTLS | Insight | None) -> bool:
-    """Whether a section of the spec is present and not disabled."""
-    return section is not None and section.enabled is not False

@@ -1,8 +1,9 @@
-"""The options of memcached 1.6.18 and 1.6.38 that `spec.cache.extraArgs` accepts, and those that it denies.
+"""The options of memcached 1.6.18 to 1.6.45 that `spec.cache.extraArgs` accepts, and those that it denies.
 
-An option is accepted only if both releases start with every value that its pattern admits, alone and together with any
-other accepted option, and if it does not change what the operator guarantees: the memory limit, the listening port,
-the health checks, and a container without privileges and without files. The patterns mean the same in Python and RE2.
+An option is accepted only if the tested releases start with every value that its pattern admits, alone and together
+with any other accepted option, and if it does not change what the operator guarantees: the memory limit, the listening
+port, the health checks, and a container without privileges and without files. The patterns mean the same in Python and
+RE2.
 """
 
 from collections.abc import Sequence

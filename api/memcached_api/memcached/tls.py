@@ -1,34 +1,17 @@
 """The parts of a Memcached's spec about TLS and about passwords."""
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from memcached_api.validation.common_rules import MAX_PORT, MAX_SUBDOMAIN_LENGTH
-
-LOOPBACK_PORT: Final = 11210
-"""The port on which memcached serves the agent without TLS, at 127.0.0.1 only. Without TLS, it is not used."""
-
-MIN_PORT: Final = 1024  # memcached does not run as root, and only root can bind lower ports
-
-SecretName = Annotated[str, Meta(max_length=MAX_SUBDOMAIN_LENGTH)]
+from memcached_api.shared import tls
+from memcached_api.shared.tls import MIN_PORT, SecretName
+from memcached_api.validation.common_rules import MAX_PORT
 
 
-class TLS(msgspec.Struct, frozen=True, rename="camel"):
+class TLS(tls.TLS, frozen=True, rename="camel"):
     """TLS for clients. memcached reloads changed certificates without a restart."""
-
-    secret_name: SecretName
-    """Name of a Secret of type kubernetes.io/tls in this namespace, with the certificate in `tls.crt` and its key in
-    `tls.key`. memcached loads new content without a restart."""
-
-    client_auth: Literal["None", "Request", "Require"] | None = None
-    """Whether clients need certificates. `None`: memcached requests none. `Request`: clients may connect without a
-    certificate, but an invalid one is rejected. `Require`: every client needs a valid one. Defaults to `None`."""
-
-    client_ca_secret_name: SecretName | None = msgspec.field(default=None, name="clientCASecretName")
-    """Name of a Secret in this namespace with the CA certificates that verify clients, `ca.crt`. Defaults to
-    `secretName`."""
 
     port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] | None = None
     """Port on which memcached serves TLS. Defaults to `containerPort`."""
@@ -36,9 +19,6 @@ class TLS(msgspec.Struct, frozen=True, rename="camel"):
     plaintext: Literal["Disabled", "Enabled"] | None = None
     """Whether memcached also serves `containerPort` without TLS while clients migrate to TLS. `Enabled` requires
     another `port`. Defaults to `Disabled`."""
-
-    min_version: Literal["1.2", "1.3"] | None = None
-    """Minimum TLS version. Defaults to 1.2."""
 
 
 class Auth(msgspec.Struct, frozen=True, rename="camel"):

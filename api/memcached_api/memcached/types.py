@@ -10,23 +10,20 @@ from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
-from memcached_api.memcached.agent import Agent
 from memcached_api.memcached.effects import SENTENCES
 from memcached_api.memcached.features import FEATURES
 from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
-from memcached_api.memcached.monitoring import Monitoring, is_enabled
+from memcached_api.memcached.monitoring import Monitoring
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
-from memcached_api.memcached.placing import (
-    NetworkPolicy,
-    PodDisruptionBudget,
-    PodTemplate,
-    RolloutSpec,
-    Service,
-)
+from memcached_api.memcached.placing import RolloutSpec, Service
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
-from memcached_api.memcached.tls import MIN_PORT, TLS, Auth
+from memcached_api.memcached.tls import TLS, Auth
 from memcached_api.memcached.warm_up import WarmUp
 from memcached_api.metadata import InheritedMetadata
+from memcached_api.shared.agent import Agent
+from memcached_api.shared.monitoring import is_enabled
+from memcached_api.shared.placing import NetworkPolicy, PodDisruptionBudget, PodTemplate
+from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 

@@ -4,20 +4,21 @@ Each copy is stored as JSON, which takes a quarter of the memory of a tree of di
 collector. Each read decodes a new copy.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from memcached_operator.cache.allowances import Allowances
 from memcached_operator.cache.forms import Kept, outline, whole
+from memcached_operator.cache.references import References
 from memcached_operator.cache.views import Views
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
 
 IndexKey = tuple[Any, ...]
-"""A key of the index: the controller of an object, its instance labels, or the namespace of a custom resource or of a
-foreign object."""
+"""A key of the index: the controller of an object, its instance labels, the namespace of a custom resource or of a
+foreign object, or an object that a custom resource names."""
 
 MAX_TOMBSTONES = 10_000
 """Deletions that are remembered until the next list. Older ones are forgotten first."""
@@ -99,10 +100,22 @@ class Everything:
 
 
 class Cache:
-    """Objects by key, as far as `retention` keeps them. All of its content can be restored by a LIST."""
+    """Objects by key, as far as `retention` keeps them. All of its content can be restored by a LIST.
 
-    def __init__(self, retention: RetentionRules | None = None) -> None:
+    `references`: which objects name which others. `enqueue`: called, at each change of an object, with the keys of
+    those whose plans read what has changed of it. Own writes and live reads are such changes, although they cause no
+    event.
+    """
+
+    def __init__(
+        self,
+        retention: RetentionRules | None = None,
+        references: References | None = None,
+        enqueue: Callable[[Iterable[Key]], None] = lambda _: None,
+    ) -> None:
         self._retention = retention or Everything()
+        self._references = references or References({})
+        self._enqueue = enqueue
         self._allowances = Allowances()
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
@@ -149,6 +162,14 @@ class Cache:
         """The key of every known object of a resource that carries the labels of one instance."""
         return list(self._index.get(("instance", resource, namespace, app_name, instance), ()))
 
+    def referrers(self, key: Key) -> list[Key]:
+        """The key of every known object that names this one."""
+        return list(self._index.get(("referrer", key), ()))
+
+    def references_of(self, key: Key, obj: Object) -> tuple[dict[Key, Any], dict[Key, Any]]:
+        """What the plans of an object read of the existing ones that it names, and of those that name it."""
+        return self._references.read_by(key, obj, self.get), self._references.shown_to(key, self.referrers, self.get)
+
     def foreign(self, resource: Resource, namespace: str) -> Mapping[Key, Any]:
         """The views of the objects of an observed resource in a namespace that are not children, by name.
 
@@ -182,6 +203,8 @@ class Cache:
             yield ("foreign", key.resource, key.namespace)
         if self._retention.size(key.resource, obj):
             yield ("namespace", key.resource, key.namespace)
+        for named in self._references.named(key, obj):
+            yield ("referrer", named)
 
     def is_foreign(self, key: Key, obj: Object) -> bool:
         """True for an observed object that is not ignored and no child: those have a controller and our label."""
@@ -249,16 +272,18 @@ class Cache:
 
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and there is no room for it."""
-        self._forget(key)
+        before = self._discard(key)
         if entry.needed:
             self._allowances.forget(key)
         elif not self._allowances.take(key, len(entry.json)):
+            self._report(key, before, None)
             return
         self.revision += 1
         self._entries.setdefault(key.resource, {})[key] = entry
         for index_key in entry.index_keys:
             self._index.setdefault(index_key, set()).add(key)
             self._views.change(index_key)
+        self._report(key, before, entry)
 
     def reconsider(self, keys: Iterable[Key]) -> None:
         """Keep less of objects whose custom resource was deleted."""
@@ -319,9 +344,17 @@ class Cache:
                 self._forget(key)
 
     def _forget(self, key: Key) -> bool:
+        known = self._discard(key)
+        self._report(key, known, None)
+        return known is not None
+
+    def _report(self, key: Key, before: Entry | None, after: Entry | None) -> None:
+        self._enqueue(self._references.concerned(key, before, after, self.referrers))
+
+    def _discard(self, key: Key) -> Entry | None:
         known = self._entries.get(key.resource, {}).pop(key, None)
         if known is None:
-            return False
+            return None
         self.revision += 1
         if not known.needed:
             self._allowances.give_back(key.namespace, len(known.json))
@@ -331,7 +364,7 @@ class Cache:
             self._views.change(index_key)
             if not members:
                 del self._index[index_key]
-        return True
+        return known
 
 
 class Listing:

@@ -93,7 +93,7 @@ class Page:
 class ApiClient:
     """Requests over one pooled session. All methods raise ApiError.
 
-    `may_write` is called immediately before each write.
+    `may_write` is called before each write, and again when its connection is open.
     """
 
     def __init__(self, config: Config, session: aiohttp.ClientSession, may_write: Callable[[], bool] = _always) -> None:
@@ -127,8 +127,9 @@ class ApiClient:
         limit: int = bodies.MAX_BODY,
     ) -> bytes:
         """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError."""
-        if method != "GET" and not self._may_write():
-            raise ApiError(0, "NotLeader", "not the leader: the write is not sent")
+        check = self._check_leader if method != "GET" else None
+        if check is not None:
+            check()
         data = None if body is None else msgspec.json.encode(body)
         try:
             async with self._session.request(
@@ -138,6 +139,7 @@ class ApiClient:
                 params=params,
                 headers={"Content-Type": content_type} if data else None,
                 timeout=REQUEST_TIMEOUT,
+                trace_request_ctx=check,
             ) as response:
                 payload = await bodies.read(response.content.iter_any(), limit)
         except (aiohttp.ClientError, ConfigError, OSError) as error:
@@ -147,6 +149,10 @@ class ApiClient:
         if response.status >= 400:
             raise api_error(response.status, response.headers, payload)
         return payload
+
+    def _check_leader(self) -> None:
+        if not self._may_write():
+            raise ApiError(0, "NotLeader", "not the leader: the write is not sent")
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0

@@ -7,13 +7,14 @@ import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import aiohttp
 import kopf
 import yaml
 
 from memcached_operator.kube.credentials import ConfigError, Login, TokenFile, login_with_client
-from memcached_process.connections import TLS_READ_SIZE
+from memcached_tls.tls import PIECE
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 # asyncio reserves 256 KiB for each TLS connection: 70 % of the controller's memory with 200 watched namespaces, which
 # have 17 connections each. Unlike servers, clients cannot choose the class, and no function sets the size. It is
 # not part of the documented API of asyncio, so a test measures the memory of a connection.
-asyncio.sslproto.SSLProtocol.max_size = TLS_READ_SIZE
+asyncio.sslproto.SSLProtocol.max_size = PIECE
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,23 @@ class Config:
             headers=self.headers | {"User-Agent": "memcached-operator"},
             middlewares=chain,
             read_bufsize=read_buffer,
+            trace_configs=[_before_sending()],
         )
+
+
+def _before_sending() -> aiohttp.TraceConfig:
+    """Has a session call the `trace_request_ctx` of a request before the first byte of it is sent.
+
+    A connection takes up to 10 s, or until a paused process resumes: by then another process can be the leader.
+    """
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_headers_sent.append(_call_check)
+    return tracing
+
+
+async def _call_check(_: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+    if context.trace_request_ctx is not None:
+        context.trace_request_ctx()
 
 
 def load_config() -> Config:

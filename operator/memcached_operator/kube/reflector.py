@@ -43,8 +43,9 @@ class Reflector:
     """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
     `missing`: the API server does not serve this `optional` resource. `synced` is set by the first successful list, or
-    when the resource is found to be missing; `tried` by the first list, also if it failed. `watch`: None for the
-    client's watch. `is_known`: for a `watch` that can leave out events.
+    when the resource is found to be missing; `tried` by the first list, also if it failed; `answered` by the first
+    successful list of custom resources, or when the API server does not serve them. `watch`: None for the client's
+    watch. `is_known`: for a `watch` that can leave out events.
     """
 
     resource: Resource
@@ -56,6 +57,7 @@ class Reflector:
     watch: "WatchFunc | None" = None
     is_known: IsKnown = lambda _key, _version: False
     tried: asyncio.Event = field(default_factory=asyncio.Event)
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
 
     def __str__(self) -> str:

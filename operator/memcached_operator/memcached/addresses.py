@@ -3,21 +3,13 @@
 from collections.abc import Iterator
 
 from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, Object, Resource
-
-CLUSTER_DOMAIN = "cluster.local"
-"""The DNS domain of most clusters. The API server does not know it, so it is an option of the controller."""
+from memcached_operator.shared.dns import host
 
 CONNECTION_SUFFIX = "-connection"
 """The suffix of the name of the ConfigMap with the addresses."""
 
 MAX_DIGITS = 9
 """Digits of the number of a slot."""
-
-
-def host(cr: Object, domain: str, name: str | None = None) -> str:
-    """The DNS name of a Service, by default the headless one, in the cluster with this domain."""
-    meta = cr["metadata"]
-    return f"{name or meta['name']}.{meta['namespace']}.svc.{domain}"
 
 
 def slot_name(cr: Object, slot: int) -> str:

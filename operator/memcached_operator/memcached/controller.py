@@ -14,11 +14,12 @@ from memcached_operator.kube.resource import (
     STATEFULSETS,
     Resource,
 )
-from memcached_operator.memcached.addresses import CLUSTER_DOMAIN, owners
+from memcached_operator.memcached.addresses import owners
 from memcached_operator.memcached.desired.pods import APP_NAME
-from memcached_operator.memcached.foreign import FOREIGN
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.shared.foreign import FOREIGN
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from memcached_operator.workloads.statefulset import STATEFULSET
 

@@ -1,62 +1,65 @@
-"""The images of a Memcached: those of its spec, or those that the operator chose for it when it was created."""
+"""The images of a Memcached: known problems of them, and their numbers for metrics."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
 
-from memcached_api.image import is_reference
+from memcached_api.image import repository, variant
 from memcached_api.images import Images
+from memcached_api.known_problems import REPORT, corrected, known_problems, sentence, text
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.types import MemcachedSpec, needs_agent
-from memcached_operator.kube.resource import Object, nested_map
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
+from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.shared import images
+from memcached_operator.shared.images import Chosen
 
-PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
-PINNED_AGENT_ANNOTATION = "memcached-operator.example.com/default-agent-image"
-"""Annotations of a workload whose Memcached has no `spec.image` or `spec.agent.image`, because the webhook was
-unavailable. Their value is the default image at that time, so that a later release does not restart the cache."""
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The images of a Memcached. `pins`: annotations of its workload that keep those that its spec does not name.
-
-    `forged`: the names of those whose live value another client has changed to what is not an image.
-    """
-
-    images: Images
-    pins: dict[str, str]
-    forged: tuple[str, ...] = ()
+_NOTICE = re.compile(rf"memcached \d+\.\d+\.\d+\S* {REPORT} \d+\.\d+\.\d+ corrects: ")
+"""The start of a problem_notice."""
 
 
 def chosen(spec: MemcachedSpec, live: Object | None, defaults: Images) -> Chosen:
     """The images of a Memcached. `live`: its workload, or None. `defaults`: those of this release."""
-    pins: dict[str, str] = {}
-    if not spec.image:
-        pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached
-    if needs_agent(spec) and not (spec.agent and spec.agent.image):
-        pins[PINNED_AGENT_ANNOTATION] = pinned_image(live, PINNED_AGENT_ANNOTATION) or defaults.agent
-    images = Images(
-        spec.image or pins[PINNED_IMAGE_ANNOTATION],
-        (spec.agent and spec.agent.image) or pins.get(PINNED_AGENT_ANNOTATION, ""),
-    )
-    recorded = nested_map(live or {}, "metadata", "annotations")
-    return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
+    return images.chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
 
 
-def count_outdated_images(objects: Iterable[Object], default: str) -> int:
-    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
-    return sum(nested_map(obj, "spec").get("image", default) != default for obj in objects)
+def problem_notice(spec: MemcachedSpec, image: str, meta: Object) -> Iterator[str]:
+    """What can happen with the release in the tag of the image, and the remedy. `meta`: of the Memcached.
+
+    It does not depend on the default image: a release of the operator writes no status, unless it knows more problems.
+    The command names the image if the default one would replace another variant, such as `-alpine`.
+    """
+    warm = restarts_warm(spec)
+    found = known_problems(image, auth=spec.auth is not None, warm_restart=warm)
+    if found:
+        release, suffix = text(corrected(found)), variant(image)
+        to = f" --to {repository(image)}:{release}{suffix}" if suffix else ""
+        yield (
+            f"{sentence(image, found)}. {_command(meta)}{to}, or set spec.image to release {release}: "
+            f"the cached items are {'kept' if warm else 'lost'}"
+        )
+
+
+def count_problem_images(objects: Iterable[Object]) -> int:
+    """The number of objects whose status has their own problem_notice. It is only reported, as a metric.
+
+    Their spec does not name the image that a pause keeps, or that an annotation of the workload pins. A message can
+    contain text of other clients, so the notice must have its releases, and the command with the object's name.
+    """
+    return sum(_has_notice(obj) for obj in objects)
+
+
+def _has_notice(obj: Object) -> bool:
+    messages = [each.get("message", "") for each in nested_list(obj, "status", "conditions")]
+    starts = [(each, _NOTICE.search(each)) for each in messages]
+    rests = [each[start.end() :] for each, start in starts if start is not None]
+    return any(f"{_command(obj['metadata'])}{end}" in rest for rest in rests for end in " ,")
+
+
+def _command(meta: Object) -> str:
+    """The remedy in a problem_notice. `meta`: of the Memcached."""
+    return f"Run kubectl memcached upgrade -n {meta['namespace']} {meta['name']}"
 
 
 def count_outdated_agents(objects: Iterable[Object], default: str) -> int:
     """The number of objects with an agent whose `spec.agent.image` is not the default. It is only reported."""
     specs = (nested_map(obj, "spec") for obj in objects)
     return sum(nested_map(spec, "agent").get("image", default) != default for spec in specs if asks_for_agent(spec))
-
-
-def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:
-    """The image that this or an earlier release of the operator chose for a Memcached that names none.
-
-    `live`: its workload, or None. An annotation that is not an image is ignored: another client can change it.
-    """
-    image = None if live is None else nested_map(live, "metadata", "annotations").get(annotation)
-    return image if image is not None and is_reference(image) else None

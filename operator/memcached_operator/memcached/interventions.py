@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
-from memcached_api.memcached.rules.placing import RESTARTED_AT
+from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
 from memcached_operator.kind import Intervention, Snapshot

@@ -7,8 +7,8 @@ from datetime import datetime
 from memcached_api import conditions as c
 from memcached_api.images import Images
 from memcached_api.memcached.effective import Ports, slots_at_once
-from memcached_api.memcached.monitoring import METRICS_PORT, is_enabled
-from memcached_api.memcached.types import MemcachedSpec, is_stable
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, is_stable, warm_up_of
+from memcached_api.shared.monitoring import METRICS_PORT, is_enabled
 from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -20,19 +20,22 @@ from memcached_operator.kube.resource import (
     Object,
     nested_list,
 )
-from memcached_operator.memcached.addresses import CLUSTER_DOMAIN, slot_name
-from memcached_operator.memcached.desired.agent import has_agent, has_https
+from memcached_operator.memcached.addresses import slot_name
 from memcached_operator.memcached.desired.connection import connection, connection_name
 from memcached_operator.memcached.desired.deployment import deployment, pooled_ports
-from memcached_operator.memcached.desired.network_policy import network_policy
-from memcached_operator.memcached.desired.pod_disruption_budget import pod_disruption_budget, wants_budget
-from memcached_operator.memcached.desired.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
-from memcached_operator.memcached.desired.pods import memcached_ports
+from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, CONTAINER, memcached_ports
 from memcached_operator.memcached.desired.prometheus_rule import prometheus_rule, wanted_rules
-from memcached_operator.memcached.desired.secrets import certificate_secret
 from memcached_operator.memcached.desired.service import has_slot_services, services
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.foreign import (
+from memcached_operator.memcached.images import chosen, problem_notice
+from memcached_operator.memcached.interventions import interventions
+from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
+from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
+from memcached_operator.memcached.spec import checked
+from memcached_operator.memcached.updates.decision import UpdateDecision, decide
+from memcached_operator.shared.agent import has_agent, has_https
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.shared.foreign import (
     Observed,
     autoscaler_problems,
     budget_notice,
@@ -42,12 +45,11 @@ from memcached_operator.memcached.foreign import (
     observed,
     rollout_notice,
 )
-from memcached_operator.memcached.images import chosen
-from memcached_operator.memcached.interventions import interventions
-from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
-from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
-from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.decision import UpdateDecision, decide
+from memcached_operator.shared.images import live_image
+from memcached_operator.shared.network_policy import network_policy
+from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
+from memcached_operator.shared.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
+from memcached_operator.shared.tls import certificate_secret
 from memcached_operator.workloads.children import inheriting, with_metadata
 from memcached_operator.workloads.pods import has_completed
 from memcached_operator.workloads.problems.creation import creation_failure
@@ -75,7 +77,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             workload,
             *services(cr, spec, ports),
             *_connection(cr, spec, ports, cluster_domain, fixed=has_slot_services(spec) and not missing),
-            *((pod_disruption_budget(cr, spec),) if wants_budget(spec) and other_budget is None else ()),
+            *_budget(cr, spec, other_budget),
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
             *_prometheus_rule(snapshot, spec, workload),
@@ -84,7 +86,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
-            problems=(*autoscaler_problems(snapshot), *(decision.problems if decision else ())),
+            problems=(*autoscaler_problems(snapshot, MEMCACHED), *(decision.problems if decision else ())),
             notices=(
                 *_budget_notices(spec, other_budget),
                 *comparison_notices(snapshot, compared, len(budgets)),
@@ -92,9 +94,8 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),
             ),
-            requeue_after=earliest(
-                (_retry_delay(cr) if missing else None, decision and decision.requeue_after, reported)
-            ),
+            requeue_after=earliest((decision and decision.requeue_after, reported)),
+            requeue_if_applied=_retry_delay(cr) if missing else None,
             update=decision and decision.update,
             interventions=others,
             observed=compared,
@@ -118,9 +119,29 @@ def _update(
     decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now, limit=limit, creates_pods=creates_pods)
     if decision is None or decision.step is None:
         return decision
-    paused = spec.rollout is not None and spec.rollout.paused is True
-    allowed = decision.must_finish or not paused
+    allowed = decision.must_finish or not _is_paused(spec)
     return decision if allowed and has_template(workload, live) else replace(decision, step=None)
+
+
+def _is_paused(spec: MemcachedSpec) -> bool:
+    """Whether changes that replace or restart pods are held."""
+    return spec.rollout is not None and spec.rollout.paused is True
+
+
+def _wants_budget(spec: MemcachedSpec) -> bool:
+    """Whether the spec asks for a PodDisruptionBudget."""
+    return wants_budget(spec.pod_disruption_budget, spec.size)
+
+
+def _budget(cr: Object, spec: MemcachedSpec, other_budget: str | None) -> tuple[Object, ...]:
+    """The PodDisruptionBudget, if the spec asks for one and no other one selects the pods.
+
+    While pods warm up, they are not ready, and must not be evicted.
+    """
+    if not _wants_budget(spec) or other_budget is not None:
+        return ()
+    warms_up = warm_up_of(spec) is not None
+    return (pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget, protects_unready=warms_up),)
 
 
 def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, fixed: bool) -> tuple[Object, ...]:
@@ -139,17 +160,17 @@ def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workl
     in_use = (ports, *(memcached_ports(pod["spec"]) for pod in snapshot.pods if not has_completed(pod)))
     opened = list(dict.fromkeys(port for pod_ports in in_use for port in pod_ports if port is not None))
     metrics = is_enabled(spec.monitoring) and has_agent(workload) and METRICS_PORT not in opened
-    return (network_policy(snapshot.cr, opened, spec.network_policy, metrics=metrics),)
+    return (network_policy(snapshot.cr, APP_NAME, COMPONENT, opened, spec.network_policy, metrics=metrics),)
 
 
 def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, domain: str) -> tuple[Object, ...]:
     """The PodMonitor if there is to be one, the pods have agents, and the API server serves PodMonitors."""
-    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec)
+    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
     if monitor is None or not has_agent(workload):
         return ()
     secret = certificate_secret(workload) if has_https(workload) else None
     https = {} if secret is None else https_fields(snapshot.cr, secret, domain)
-    return (pod_monitor(snapshot.cr, monitor, https),)
+    return (pod_monitor(snapshot.cr, APP_NAME, COMPONENT, monitor, https),)
 
 
 def _prometheus_rule(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
@@ -199,11 +220,14 @@ def _live(snapshot: Snapshot, spec: MemcachedSpec) -> Object | None:
 
 
 def _workload_notices(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Iterator[str]:
-    """The annotations of the workload that are ignored, because another client has changed them."""
+    """Known problems of the image, and annotations that are ignored because another client has changed them."""
     live = _live(snapshot, spec)
+    choice = chosen(spec, live, defaults)
+    image = (live_image(live, CONTAINER) if _is_paused(spec) else "") or choice.images.memcached
+    yield from problem_notice(spec, image, snapshot.cr["metadata"])
     if live is None:
         return
-    for name in chosen(spec, live, defaults).forged:
+    for name in choice.forged:
         yield (
             f"{live['kind']} {live['metadata']['name']}: another client changed the annotation {name}, which is not an "
             "image; the operator ignores it, and writes its default image"
@@ -215,7 +239,7 @@ def _compared(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> Obse
     """What is compared with the objects of others. Another user's budget prevents the one for which the spec asks, and
     the update of several slots at once: its limit is not known.
     """
-    reads_budgets = wants_budget(spec) or slots_at_once(spec) > 1
+    reads_budgets = _wants_budget(spec) or slots_at_once(spec) > 1
     return observed(snapshot, workload["spec"]["template"]["metadata"]["labels"] if reads_budgets else None)
 
 
@@ -223,5 +247,5 @@ def _budget_notices(spec: MemcachedSpec, other_budget: str | None) -> tuple[str,
     """What another user's budget prevents."""
     if other_budget is None:
         return ()
-    budget = (budget_notice(other_budget),) if wants_budget(spec) else ()
+    budget = (budget_notice(other_budget),) if _wants_budget(spec) else ()
     return (*budget, rollout_notice(other_budget)) if slots_at_once(spec) > 1 else budget

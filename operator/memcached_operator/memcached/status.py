@@ -17,7 +17,6 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
 from memcached_operator.memcached.containers import CONTAINERS, LOSS, SCHEDULING
-from memcached_operator.memcached.desired.placement import lacks_label_keys
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.slots.pause import served_ports
@@ -25,14 +24,10 @@ from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.record import is_planned_end
+from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
-
-LABEL_KEYS_REMOVED = (
-    "spec.podTemplate.spec.affinity: this API server removes matchLabelKeys and mismatchLabelKeys, so the terms apply "
-    "without them. Upgrade the cluster to Kubernetes 1.31 or later, or remove these fields"
-)
 
 RESUME = "set spec.rollout.paused to false"
 """The remedy for a pause."""

@@ -12,7 +12,7 @@ from memcached_operator.kube.compare import fingerprint, projection
 from memcached_operator.kube.field_managers import has_co_owners, takeover
 from memcached_operator.kube.resource import SERVICES, Key, Object, Resource, controller_of
 from memcached_operator.reconcile.cooldown import Cooldown
-from memcached_operator.reconcile.intent import identity, with_intent
+from memcached_operator.reconcile.intent import identity, replicas_of, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     Decision,
@@ -190,7 +190,7 @@ class Applier:
         live = before
         try:
             if action is Action.SCALE:
-                reply = await self._client.patch(key, scale_patch(child, live))
+                reply = await self._client.patch(key, scale_patch(child, live), JSON_PATCH)
             else:
                 live = await self._take_over(key, child, live)
                 patch = preparation_patch(child, live)
@@ -206,6 +206,8 @@ class Applier:
                 return False
             raise
         self._cache.put(key.resource, reply)
+        if action is Action.SCALE and replicas_of(reply) == replicas_of(child) and not is_current(child, reply):
+            return False  # another client has changed another field meanwhile, which is no effect of this patch
         self._record_effect(key, child, reply)
         if (report := of_rollout(key, before, reply)) is not None:
             result.rollouts.append(report)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from memcached_operator.cache.cache import Cache, Entry, version_of
+from memcached_operator.cache.references import References
 from memcached_operator.kind import Controller
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
@@ -54,8 +55,11 @@ class Manager:
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
         self._observed = frozenset(resource for kind in kinds for resource in kind.foreign.resources)
+        if own := self._observed & {kind.resource for kind in kinds}:
+            raise ValueError(f"{own}: plans read objects of a kind of this operator through `references`")
         self._retention = Retention(kinds)
-        self._cache = Cache(self._retention)
+        references = References({kind.resource: kind.references for kind in kinds})
+        self._cache = Cache(self._retention, references, lambda keys: self._enqueue(keys))
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, kinds).of)
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
@@ -214,7 +218,8 @@ class Manager:
         """List a kind, and wait until what its plans read has been listed. Raises ApiError.
 
         Children must be listed before their owners are reconciled; otherwise they would be created again. So must the
-        objects of others that a plan reads; otherwise each restart would report that they do not exist.
+        objects that a plan reads; otherwise each restart would report that they do not exist. Kinds that name each
+        other do not wait for each other's start, only for the list before it.
         """
         starting = (reflector.resource, reflector.namespace)
         self._starting.add(starting)
@@ -222,9 +227,14 @@ class Manager:
             await self._list(reflector)
         finally:
             reflector.tried.set()
+        named = [each.resource for each in kind.references]
         for other in self._reflectors:
-            if other.namespace == reflector.namespace and other.resource in (*kind.owns, *kind.foreign.resources, PODS):
+            if other.namespace != reflector.namespace:
+                continue
+            if other.resource in (*kind.owns, *kind.foreign.resources, PODS):
                 await other.synced.wait()
+            elif other.resource in named:
+                await other.answered.wait()
         self._starting.discard(starting)
 
     async def _list(self, reflector: Reflector) -> None:
@@ -239,6 +249,9 @@ class Manager:
                 return
             if reflector.optional and not reflector.synced.is_set():
                 self._set_missing(reflector)  # an optional resource must not delay the others
+            if error.code == 404 and self._kind_of(resource):
+                self._missing.add((resource, namespace))  # its CRD is not installed: there are none
+                reflector.answered.set()
             raise
         reflector.missing = False
         self._missing.discard((resource, namespace))
@@ -251,6 +264,7 @@ class Manager:
         if not reflector.synced.is_set():
             log.info("listed %s", reflector)
             reflector.synced.set()
+            reflector.answered.set()
 
     def _set_missing(self, reflector: Reflector) -> None:
         if not reflector.missing:
@@ -264,7 +278,8 @@ class Manager:
     def _enqueue_affected(self, reflector: Reflector) -> None:
         """Enqueue the objects that the listed resource may affect."""
         for kind in self._kinds.values():
-            if reflector.resource in (kind.resource, *kind.owns, *kind.foreign.resources, PODS):
+            named = (each.resource for each in kind.references)
+            if reflector.resource in (kind.resource, *kind.owns, *kind.foreign.resources, *named, PODS):
                 keys = self._cache.keys(kind.resource)
                 self._enqueue(key for key in keys if reflector.namespace in (None, key.namespace))
 

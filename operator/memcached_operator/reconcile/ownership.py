@@ -119,26 +119,34 @@ def is_only_scaled(desired: Object, live: Object) -> bool:
     return covers(live, with_replicas(desired, replicas))
 
 
-def scale_patch(desired: Object, live: Object) -> Object:
-    """The merge patch that changes only the number of pods, and fails for an object with another uid.
+def scale_patch(desired: Object, live: Object) -> list[Object]:
+    """The JSON patch that changes only the number of pods.
 
-    Only this field is changed by a merge patch: the patch adds the field to an *Update* entry of the operator's field
-    manager, from which an apply does not remove it. It has no resourceVersion, because every change of the child's
-    status changes that.
+    Only this field is changed by a patch: it adds the field to an *Update* entry of the operator's field manager, from
+    which an apply does not remove it.
     """
-    return {"metadata": {"uid": live["metadata"]["uid"]}, "spec": {"replicas": replicas_of(desired)}}
+    return [*_same_object(live), {"op": "add", "path": "/spec/replicas", "value": replicas_of(desired)}]
+
+
+def _same_object(live: Object) -> list[Object]:
+    """The operations with which a JSON patch fails for an object of another uid, or of other owners.
+
+    It has no resourceVersion, because every change of a workload's status changes that. An apply needs no such test:
+    the API server rejects a second controller.
+    """
+    meta = live["metadata"]
+    found = {name: meta[name] for name in ("uid", "ownerReferences") if meta.get(name)}
+    return [{"op": "test", "path": f"/metadata/{name}", "value": value} for name, value in found.items()]
 
 
 def preparation_patch(desired: Object, live: Object) -> list[Object]:
     """The JSON patch with what an apply cannot do; empty if there is nothing of that.
 
-    It migrates field ownership from *Update* to *Apply*, and removes maps of other clients. It has test operations
-    instead of a resourceVersion, because every change of the Deployment's status changes the resourceVersion.
+    It migrates field ownership from *Update* to *Apply*, and removes maps of other clients.
     """
     removals = _removals(nested_map(desired, "spec"), nested_map(live, "spec"), "/spec")
     operations = _migration(live) + (_adoption(desired, live) if removals else []) + removals
-    uid = {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]}
-    return [uid, *operations] if operations else []
+    return [*_same_object(live), *operations] if operations else []
 
 
 def _migration(live: Object) -> list[Object]:

@@ -15,7 +15,7 @@ from memcached_operator.cache.live import StaleError, ensure_exists, get_live
 from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
-from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource
+from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
@@ -166,7 +166,8 @@ class Reconciler:
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
         held = self._mount_events.holds_status(key) or self._creation_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
-        causes = (plan.requeue_after, result.requeue_after, reverts.requeue_after, delay)
+        if_applied = None if result.errors else plan.requeue_if_applied
+        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)
@@ -240,10 +241,17 @@ def gather(
             orphans[workload_key] = other
     views = {resource: cache.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}
     foreign = {resource: tuple(found.values()) for resource, found in views.items()}
+    absent = (*kind.optional, *(each.resource for each in kind.references))
     missing_here = frozenset(
-        resource for resource in kind.optional if missing & {(resource, None), (resource, meta["namespace"])}
+        resource for resource in absent if missing & {(resource, None), (resource, meta["namespace"])}
     )
-    return Snapshot(cr, children, tuple(pods), missing_here, foreign, orphans, resize=resize)
+    named, naming = cache.references_of(key_of(kind.resource, cr), cr)
+    return Snapshot(
+        *(cr, children, tuple(pods), missing_here, foreign, orphans),
+        resize=resize,
+        referenced=named,
+        referrers=naming,
+    )
 
 
 def most_severe(errors: list[ApiError]) -> ApiError:

@@ -41,6 +41,10 @@ class _Observed:
     duration: float = LEASE_DURATION
 
 
+_UNKNOWN = "unknown"
+"""Instead of the identity of a holder that has not been read: no process has it."""
+
+
 class LeaderElector:
     """Acquires, renews and releases one lease. `identity` must be unique to this process."""
 
@@ -125,6 +129,9 @@ class LeaderElector:
             await self._write({**live, "spec": lease_spec(live["spec"], self._identity, datetime.now(UTC))})
         except ApiError as error:
             log.warning("%s: %s", self._key, error)
+            if error.code == 409 and self._holder != self._identity:
+                # Another process was faster. If the Lease is deleted before it is read, that process still holds it.
+                self._holder, self._observed = _UNKNOWN, _Observed(at=time.monotonic())
             return False
         return True
 

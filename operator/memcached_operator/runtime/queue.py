@@ -22,6 +22,9 @@ JITTER = 0.25
 MIN_PAUSE = 0.01
 """Seconds. A key that was busy for less than this time causes no pause."""
 
+MAX_OLD_TIMERS = 1000
+"""Timers that are kept although their keys were enqueued before they were due, each of about 100 bytes."""
+
 
 def backoff(failures: int, random_fraction: float, max_delay: float = MAX_DELAY) -> float:
     """Seconds to wait after consecutive failures: exponential, at most `max_delay`.
@@ -89,7 +92,14 @@ class Queue(Generic[K]):
             self._due[key] = due
             self._count += 1
             heapq.heappush(self._timers, (due, self._count, key))
+            self._drop_old_timers()
             self._wake.set()
+
+    def _drop_old_timers(self) -> None:
+        """Drop the timers that count no more, if they are most of them: those of keys that were enqueued earlier."""
+        if len(self._timers) > 2 * len(self._due) + MAX_OLD_TIMERS:
+            self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
+            heapq.heapify(self._timers)
 
     def retry(self, key: K, min_delay: float = 0) -> float:
         """Enqueue a failed key after its backoff, or after `min_delay` seconds if that is longer. Returns the delay.

@@ -21,18 +21,6 @@ from memcached_operator.workloads.statefulset import started
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
-SEVERITY = (
-    c.INVALID_SPEC,
-    c.CONFLICT,
-    c.APPLY_FAILED,
-    c.SECRET_UNAVAILABLE,
-    c.IMAGE_UNAVAILABLE,
-    c.PODS_CRASHING,
-    c.PROGRESS_DEADLINE_EXCEEDED,
-)
-"""Reasons of Degraded, the most severe first. The condition has the most severe reason and all messages."""
-
-
 TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.ROLLING_OUT)
 """Reasons of transient problems, which are reported as Progressing."""
 
@@ -196,7 +184,7 @@ def _stalled(problems: list[Problem]) -> Iterable[dict[str, Any]]:
 
 
 def _by_severity(problems: Iterable[Problem]) -> list[Problem]:
-    return sorted(problems, key=lambda problem: SEVERITY.index(problem.reason))
+    return sorted(problems, key=lambda problem: c.rank(problem.reason))
 
 
 def _join(problems: list[Problem]) -> str:

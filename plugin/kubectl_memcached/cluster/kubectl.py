@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.objects import Object, objects
+from kubectl_memcached.model.printable import one_line
 
 TIMEOUT: Final = 30
 """Seconds for one request, kubectl's option --request-timeout."""
@@ -105,11 +106,26 @@ class Kubectl:
 
     def run(self, what: str, *words: str, namespace: str = "", limited: bool = True) -> str:
         """The output of kubectl. `limited`: whether the command has --request-timeout. Raises PluginError."""
+        output, warnings = self.change(what, *words, namespace=namespace, limited=limited)
+        for line in warnings:  # from admission: the cost of the change
+            sys.stderr.write(f"{WARNING} {one_line(line)}\n")
+        return output
+
+    def change(
+        self, what: str, *words: str, namespace: str = "", limited: bool = True, stdin: str | None = None
+    ) -> tuple[str, list[str]]:
+        """The output of kubectl, and the warnings of the API server. Raises PluginError."""
         limit = [f"--request-timeout={TIMEOUT}s"] if limited else []
         command = [self.program, *words, *limit, *self.options(namespace)]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, errors="replace", timeout=TIMEOUT + _MARGIN
+                command,
+                input=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                errors="replace",
+                timeout=TIMEOUT + _MARGIN,
             )
         except subprocess.TimeoutExpired:
             raise PluginError(
@@ -119,10 +135,8 @@ class Kubectl:
             raise PluginError(f"{self.program} cannot be started: {error.strerror}", ExitCode.CLUSTER) from None
         if done.returncode:
             raise failure(done.stderr, what)
-        for line in done.stderr.splitlines():
-            if line.startswith(WARNING):  # from admission: the cost of the change
-                sys.stderr.write(f"{line}\n")
-        return done.stdout
+        lines = [line for line in done.stderr.splitlines() if line.startswith(WARNING)]
+        return done.stdout, [line.removeprefix(WARNING).strip() for line in lines]
 
     def get(self, what: str, *words: str, namespace: str = "") -> Object:
         """An object, or a list of objects, as `kubectl get -o json` prints it. Raises PluginError."""

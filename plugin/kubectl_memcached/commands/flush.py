@@ -8,7 +8,7 @@ import click
 from kubectl_memcached.cluster.caches import Cache, Secrets, load, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import session
-from kubectl_memcached.commands.options import cluster_command, name_argument, yes_option
+from kubectl_memcached.commands.options import cluster_command, confirm, name_argument, yes_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.statistics.replies import blocked
@@ -47,12 +47,7 @@ def _ask(cache: Cache, rate: float) -> None:
         f"Delete all items of {len(cache.pods)} pods of Memcached {cache.namespace}/{cache.name}, "
         f"one pod every {60 / rate:.0f} s?"
     )
-    try:
-        confirmed = click.confirm(question, err=True)
-    except click.Abort:
-        raise PluginError("Nothing is deleted: use --yes without a terminal.", ExitCode.USAGE) from None
-    if not confirmed:
-        raise PluginError("Nothing is deleted.", ExitCode.NEGATIVE)
+    confirm(question, "Nothing is deleted")
 
 
 def _flush(kubectl: Kubectl, secrets: Secrets, pod: Pod) -> None:

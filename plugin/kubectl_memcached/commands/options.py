@@ -9,12 +9,20 @@ import click
 from click.shell_completion import CompletionItem
 
 from kubectl_memcached.cluster.kubectl import Kubectl, kubectl
-from kubectl_memcached.errors import PluginError
+from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model import units
 from kubectl_memcached.model.objects import RESOURCE, text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 NAMES: Final = ("kubeconfig", "context", "namespace")
+
+
+def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:  # noqa: ARG001
+    """A callback for options with a time such as `90s`, `15m` or `1h30m`."""
+    if found := units.parsed_duration(value):
+        return found
+    raise click.BadParameter(f"{value!r} is not a time such as 90s, 15m or 1h30m.")
 
 
 @dataclass
@@ -72,4 +80,18 @@ seconds_option: Final = click.option(
     "--seconds", type=click.FloatRange(1, 300), default=SECONDS, show_default=True, help="Time to watch."
 )
 pods_option: Final = click.option("--pod", "pods", multiple=True, metavar="POD", help="Only this pod. Can be repeated.")
+
+
+def confirm(question: str, refusal: str) -> None:
+    """Ask a question. `refusal`: what is true without a yes. Raises PluginError if the user answers no, or if there is
+    no terminal.
+    """
+    try:
+        confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        raise PluginError(f"{refusal}: use --yes without a terminal.", ExitCode.USAGE) from None
+    if not confirmed:
+        raise PluginError(f"{refusal}.", ExitCode.NEGATIVE)
+
+
 yes_option: Final = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -11,11 +11,12 @@ from kubectl_memcached import output
 from kubectl_memcached.cluster.caches import Cache, get, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.reading import readings
-from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
+from kubectl_memcached.commands import fleet
+from kubectl_memcached.commands.options import cluster_command, names, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
 from kubectl_memcached.model import conditions, losses, units
-from kubectl_memcached.model.objects import Object, integer, text
+from kubectl_memcached.model.objects import Object, full_name, integer, text
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import rows, sizing
 from kubectl_memcached.progress import progress
@@ -28,14 +29,22 @@ AGENTLESS = "WARM and CERT are not shown, because the pods have no agent. spec.m
 
 
 @click.command()
-@name_argument
+@click.argument("name", required=False, default="", metavar="[NAME]", shell_complete=names)
+@click.option("-A", "--all-namespaces", is_flag=True, help="One row for each cache of all namespaces.")
+@click.option("-l", "--selector", default="", metavar="LABELS", help="With -A: only caches with these labels.")
 @output_option
 @cluster_command
-def status(kubectl: Kubectl, name: str, output: str) -> None:
-    """Show the conditions, the pods and what to do.
+def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, output: str) -> None:
+    """Show the conditions, the pods and what to do. With -A: one row for each cache.
 
-    Exits with 0 if the cache is ready, else with 1.
+    Exits with 0 if all these caches are ready, else with 1.
     """
+    if bool(name) == all_namespaces or (selector and not all_namespaces):
+        raise PluginError("Name the cache, or use -A for all caches.", ExitCode.USAGE)
+    if all_namespaces:
+        if not fleet.show(kubectl, selector, as_json=output == "json"):
+            raise SystemExit(ExitCode.NEGATIVE)
+        return
     cr = get(kubectl, name)
     report = _report(kubectl, cr)
     (_as_json if output == "json" else _as_tables)(report)
@@ -106,7 +115,7 @@ def _summary(console: Console, cr: Object) -> None:
     ready = conditions.is_ready(cr)
     head = Text.assemble(
         ("Memcached ", ""),
-        (f"{text(cr, 'metadata', 'namespace')}/{text(cr, 'metadata', 'name')}", output.TITLE),
+        (full_name(cr), output.TITLE),
         " is ",
         ("ready", output.GOOD) if ready else ("not ready", output.BAD),
     )

@@ -73,6 +73,11 @@ def conditions(cr: Object) -> list[Condition]:
     return [_condition(obj) for obj in objects(cr, "status", "conditions")]
 
 
+def condition(cr: Object, kind: str) -> Condition:
+    """The condition of a type; one without any value if there is none."""
+    return next((each for each in conditions(cr) if each.type == kind), Condition(kind, "", "", "", ""))
+
+
 def _condition(obj: Object) -> Condition:
     return Condition(*(text(obj, name) for name in ("type", "status", "reason", "message", "lastTransitionTime")))
 
@@ -112,8 +117,8 @@ def document(condition: Condition, remedy: str) -> dict[str, Any]:
 
 def notices(cr: Object) -> str:
     """The sentences in the message of Degraded that are no problems: the operator adds them to the one about health."""
-    degraded = next((each for each in conditions(cr) if each.type == "Degraded"), None)
-    if degraded is None or not degraded.healthy:
+    degraded = condition(cr, "Degraded")
+    if not degraded.healthy:
         return ""
     return degraded.message.removeprefix(ALL_HEALTHY).lstrip(". ")
 

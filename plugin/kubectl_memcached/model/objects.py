@@ -53,6 +53,11 @@ def first(listed: Iterable[Object], field: str, value: str) -> Object:
     return next((obj for obj in listed if obj.get(field) == value), EMPTY)
 
 
+def full_name(cr: Object) -> str:
+    """`NAMESPACE/NAME`."""
+    return f"{text(cr, 'metadata', 'namespace')}/{text(cr, 'metadata', 'name')}"
+
+
 def selector(cr: Object) -> str:
     """The label selector of the pods of a Memcached: that of its status, or the labels that every release sets."""
     labels = {"name": "memcached", "instance": text(cr, "metadata", "name"), "managed-by": "memcached-operator"}

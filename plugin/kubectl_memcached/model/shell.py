@@ -23,6 +23,11 @@ class Shell:
         """A command of the plugin for a Memcached, in backticks."""
         return self._command("memcached", command, name)
 
+    def cache(self, command: str, name: str, to: str = "") -> str:
+        """A command of the plugin for a Memcached, without backticks. `to`: the image of `upgrade --to`."""
+        words = ["kubectl", "memcached", command, "-n", self.namespace, name, *(["--to", to] if to else [])]
+        return shlex.join([*words, *self.options])
+
     def completed(self, sentence: str, name: str) -> str:
         """The sentence with the namespace in each command, and with the name of the Memcached for `NAME`."""
         return _COMMAND.sub(lambda found: self._complete(found[1], name), sentence)

@@ -1,5 +1,6 @@
 """Amounts as short texts for tables. An unknown amount is a dash."""
 
+import re
 from datetime import datetime
 from typing import Final
 
@@ -7,6 +8,7 @@ UNKNOWN: Final = "-"
 _UNITS: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _THOUSANDS: Final = ("", "k", "M", "G", "T")
 _TIMES: Final = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+_DURATION: Final = re.compile("".join(rf"(?:(\d{{1,6}}){unit})?" for unit, _ in _TIMES), re.ASCII)
 
 
 def size(value: float | None) -> str:
@@ -41,6 +43,13 @@ def duration(seconds: float | None) -> str:
         if amount:
             parts.append(f"{amount}{unit}")
     return "".join(parts) or "0s"
+
+
+def parsed_duration(text: str) -> float | None:
+    """The seconds of a time as `duration` writes it: `1h30m`. None if it is not one."""
+    if (found := _DURATION.fullmatch(text)) is None:
+        return None
+    return sum(float(number or 0) * length for number, (_, length) in zip(found.groups(), _TIMES, strict=True))
 
 
 def seconds(time: str) -> float | None:

@@ -1,4 +1,4 @@
-"""T9: admission is down, late, broken or untrusted, while users and controllers write.
+"""Admission is down, late, broken or untrusted, while users and controllers write.
 
 A case has to exercise our process, our webhook configurations or our controller. Cases do not repeat what the API
 server does with every webhook:
@@ -33,7 +33,7 @@ from faults.admission_proxy import (
     cut,
     reset,
 )
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.esr import VICTIM, check_operator, check_quiet
 from faults.registration import VALID, Registration, check_defaults, dry_run_create, error_of, registered, resource_of
 from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_until
@@ -418,5 +418,12 @@ def cases() -> list[Case]:
             for kind in KINDS:
                 short = f"{problem.name}/{name}-{kind.plural}"
                 run = partial(run_operation, kind=kind, problem=problem, operation=operation)
-                found.append(Case(f"T9/{short}", run, limit=120))
-    return found
+                found.append(Case(f"admission/{short}", run, limit=120))
+    return in_gate(
+        found,
+        "admission/hangs/create-memcacheds",
+        "admission/wrong-ca/apply-memcacheds",
+        "admission/down/create-memcacheds",
+        "admission/down/delete-appservices",
+        "admission/down/heal-memcacheds",
+    )

@@ -1,4 +1,4 @@
-"""T15: faults of memcached and of clients, as the agent beside memcached sees them.
+"""Faults of memcached and of clients, as the agent beside memcached sees them.
 
 memcached is simulated on loopback, so that its replies can be late, too long, or missing. A scrape must be correct or
 report the error; its duration and the agent's memory are bounded; the probes of the kubelet succeed throughout.
@@ -18,7 +18,7 @@ from functools import partial
 import aiohttp
 
 from faults.campaigns import agent_units
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.process import Operator, supervised
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
 from support.ports import free_port
@@ -226,5 +226,6 @@ SCENARIOS: dict[str, Scenario] = {
 
 def cases() -> list[Case]:
     """One case per scenario, and those of the unit tests."""
-    own = [Case(f"T15/{name}", partial(run, scenario=scenario)) for name, scenario in SCENARIOS.items()]
-    return own + agent_units.cases()
+    own = [Case(f"agent/{name}", partial(run, scenario=scenario)) for name, scenario in SCENARIOS.items()]
+    found = own + agent_units.cases()
+    return in_gate(found, "agent/hangs-at-once", "agent/late-replies")

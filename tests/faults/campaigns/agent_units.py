@@ -1,4 +1,4 @@
-"""T15, too: replies and connections of memcached, the files that the agent reads, its HTTPS port, and the warm gate.
+"""More cases of the agent: replies and connections of memcached, files, the HTTPS port, and the warm gate.
 
 The unit tests cause these faults, with a simulated memcached and with a clock of their own. Each case runs some of them
 with the sources of the sandbox, so that mutants show that they can fail. Integration tests cause those of a real
@@ -87,4 +87,4 @@ def cases() -> list[Case]:
     """One case for each kind of fault."""
     units = {name: tuple(f"tests/unit/agent/test_{each}.py" for each in files) for name, files in TESTS.items()}
     watched = {name: (f"tests/integration/test_agent_insight_faults.py::{test}",) for name, test in WATCHED.items()}
-    return [Case(f"T15/{name}", partial(run, tests=tests)) for name, tests in (units | watched).items()]
+    return [Case(f"agent/{name}", partial(run, tests=tests)) for name, tests in (units | watched).items()]

@@ -1,4 +1,4 @@
-"""T9, further cases: many parallel writes, large objects, objects older than a rule, and a CRD without rules."""
+"""More cases of admission: many parallel writes, large objects, objects older than a rule, and a CRD without rules."""
 
 import asyncio
 import copy
@@ -364,7 +364,9 @@ def cases() -> list[Case]:
     for kind in KINDS:
         for name, scenario in SCENARIOS.items():
             run = partial(run_scenario, kind=kind, scenario=scenario)
-            found.append(Case(f"T9/{name}/{kind.plural}", run, alone=scenario is parallel_writes, limit=180))
+            found.append(Case(f"admission/{name}/{kind.plural}", run, alone=scenario is parallel_writes, limit=180))
         for name, with_other_crd in WITH_OTHER_CRD.items():
-            found.append(Case(f"T9/{name}/{kind.plural}", partial(with_other_crd, kind=kind), alone=True, limit=180))
+            found.append(
+                Case(f"admission/{name}/{kind.plural}", partial(with_other_crd, kind=kind), alone=True, limit=180)
+            )
     return found

@@ -1,4 +1,4 @@
-"""T10: the certificate files change, correctly and incorrectly, while clients send requests continuously."""
+"""The certificate files change, correctly and incorrectly, while clients send requests continuously."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from faults.background import while_running
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.sandbox import Sandbox, wait_until
 from faults.webhook import (
     ERRORS,
@@ -330,8 +330,14 @@ def cases() -> list[Case]:
                 scenario=partial(changed, change=change, method=do),
                 plain=method != "swapped",
             )
-            found.append(Case(f"T10/{method}/{change.name}", scenario, limit=90))
-    return found + [
-        Case(f"T10/{name}", partial(run_scenario, scenario=scenario, plain=plain), limit=90)
+            found.append(Case(f"certificates/{method}/{change.name}", scenario, limit=90))
+    found += [
+        Case(f"certificates/{name}", partial(run_scenario, scenario=scenario, plain=plain), limit=90)
         for name, (scenario, plain) in SCENARIOS.items()
     ]
+    return in_gate(
+        found,
+        "certificates/swapped/mismatched-key",
+        "certificates/swapped/new-pair",
+        "certificates/written/key-missing",
+    )

@@ -1,4 +1,4 @@
-"""T10, further cases: the operator's own issuer issues and renews the webhook certificate.
+"""Further cases of certificates: the operator's own issuer issues and renews the webhook certificate.
 
 The issuer of the operator process writes the Secret and the CA bundles at the API server. A simulated kubelet writes
 the Secret to the files of the admission process, and the API server calls this process by its Service. Meanwhile, one
@@ -22,7 +22,7 @@ from aiohttp import web
 from faults.background import while_running
 from faults.calls import Entry
 from faults.campaigns.certificates import serial, served_serial
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.esr import check_operator
 from faults.faulty import Exchange, Fault, Kill, Reject
 from faults.issuing import (
@@ -363,7 +363,8 @@ def scenarios() -> dict[str, Scenario]:
 
 def cases() -> list[Case]:
     """One case per scenario."""
-    return [
-        Case(f"T10/issuer/{name}", partial(run_scenario, scenario=scenario), limit=240)
+    found = [
+        Case(f"certificates/issuer/{name}", partial(run_scenario, scenario=scenario), limit=240)
         for name, scenario in scenarios().items()
     ]
+    return in_gate(found, "certificates/issuer/renewal", "certificates/issuer/killed/secret-before")

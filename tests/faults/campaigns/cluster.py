@@ -1,4 +1,4 @@
-"""T12, second part: quotas, limits, Pod Security, policies, namespaces and CRDs."""
+"""Problems of a cluster: quotas, limits, Pod Security, policies, namespaces and CRDs."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from faults.campaigns.permissions import RECOVERY, check_rejection_rate, in_some_condition
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.esr import VICTIM, check_operator, check_quiet, wait_for_state
 from faults.process import ROOT, supervised
 from faults.sandbox import RBAC, READY_TIMEOUT, ROLES, Sandbox, wait_until
@@ -412,9 +412,9 @@ def cases() -> list[Case]:
         "namespace/terminating": partial(namespace_deleted, finalizer=True),
         "namespace/created-later": namespace_created_later,
     }
-    found = [Case(f"T12/{name}", run) for name, run in runs.items()]
+    found = [Case(f"cluster/{name}", run) for name, run in runs.items()]
     for name, deleted in KINDS.items():
         for way, absent in (("recreated", False), ("created-later", True)):
             run = partial(crds_deleted, deleted=deleted, absent=absent)
-            found.append(Case(f"T12/crd/{name}-{way}", run, alone=True))
-    return found
+            found.append(Case(f"cluster/crd/{name}-{way}", run, alone=True))
+    return in_gate(found, "cluster/quota/deployments", "cluster/policy/deployments-update")

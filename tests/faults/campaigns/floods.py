@@ -1,4 +1,4 @@
-"""T17: a tenant floods one namespace. The operator, with the memory of its pod, keeps serving another one."""
+"""A tenant floods one namespace. The operator, with the memory of its pod, keeps serving another one."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.esr import VICTIM
 from faults.process import Operator, supervised
 from faults.sandbox import LONG_SYNC_PERIOD, ROLES, WATCHED, FailedError, Sandbox, grant, wait_until
@@ -286,7 +286,8 @@ PLAYS: Final[dict[str, Play]] = {
 
 def cases() -> list[Case]:
     """One case per play. Their sync period is longer than the longest of them."""
-    return [
-        Case(f"T17/{name}", partial(flood, play=play), alone=True, sync_period=4 * LONG_SYNC_PERIOD, limit=1800.0)
+    found = [
+        Case(f"floods/{name}", partial(flood, play=play), alone=True, sync_period=4 * LONG_SYNC_PERIOD, limit=1800.0)
         for name, play in PLAYS.items()
     ]
+    return in_gate(found, "floods/huge")

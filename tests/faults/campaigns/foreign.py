@@ -1,4 +1,4 @@
-"""T7, further cases: objects of others that affect the children, or that no switched-off option may delete."""
+"""Further cases of drift: objects of others that affect the children, or that no switched-off option may delete."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -172,9 +172,9 @@ SCENARIOS: dict[str, Callable[..., Awaitable[None]]] = {
 
 def cases() -> list[Case]:
     """Each scenario, and one for each child that an option switches off. Events must suffice, without a sync."""
-    found = {f"T7/{name}": run for name, run in SCENARIOS.items()}
+    found = {f"drift/{name}": run for name, run in SCENARIOS.items()}
     found |= {
-        f"T7/{child.name}/switched-off-after-adoption": partial(switched_off, child=child)
+        f"drift/{child.name}/switched-off-after-adoption": partial(switched_off, child=child)
         for child in CHILDREN
         if child.resource in OPTIONS
     }

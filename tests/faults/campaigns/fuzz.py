@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 
 from faults import limits
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.registration import error_of, resource_of
 from faults.sandbox import FailedError, Sandbox
 from faults.stored import store, unchecked_version, update_error
@@ -181,4 +181,4 @@ def cases() -> list[Case]:
             found.append(Case(f"fuzz/{kind.plural}/{number}", run))
         few = partial(check_agreement, kind=kind, number=SEEDS[kind.plural], count=SMALL)
         found.append(Case(f"fuzz/{kind.plural}/few", few))
-    return found
+    return in_gate(found, "fuzz/memcacheds/few", "fuzz/appservices/few")

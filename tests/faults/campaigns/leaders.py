@@ -1,4 +1,4 @@
-"""T11: two operators at the same time. Whatever fails, at most one of them writes at any time."""
+"""Two operators at the same time. Whatever fails, at most one of them writes at any time."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from aiohttp import web
 
 from faults.background import FailedError, while_running
 from faults.campaigns.mutants import copy_sources
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.election import (
     EXPIRY_TIMEOUT,
     TAKEOVER_TIMEOUT,
@@ -447,7 +447,8 @@ def scenarios() -> dict[str, Scenario]:
 
 def cases() -> list[Case]:
     """One case per scenario."""
-    return [
-        Case(f"T11/{name}", partial(run_scenario, scenario=scenario), limit=360)
+    found = [
+        Case(f"election/{name}", partial(run_scenario, scenario=scenario), limit=360)
         for name, scenario in scenarios().items()
     ]
+    return in_gate(found, "election/paused-at/create-deployments")

@@ -1,4 +1,4 @@
-"""T8, further cases: pods wait for a Secret that does not exist. The test writes what a kubelet reports."""
+"""Pods that wait for a Secret that does not exist. The test writes what a kubelet reports."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from faults.campaigns.drift import wait_for_reason
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.esr import VICTIM, check_operator, check_quiet
 from faults.faulty import Delay
 from faults.rules import Rule
@@ -161,4 +161,5 @@ SCENARIOS: dict[str, Callable[[Sandbox, References], Awaitable[None]]] = {
 
 def cases() -> list[Case]:
     """Each case without a sync, which would reconcile the object too."""
-    return [Case(f"T8/secrets/{name}", run, sync_period=LONG_SYNC_PERIOD) for name, run in SCENARIOS.items()]
+    found = [Case(f"pods/secrets/{name}", run, sync_period=LONG_SYNC_PERIOD) for name, run in SCENARIOS.items()]
+    return in_gate(found, "pods/secrets/other-pods")

@@ -1,4 +1,4 @@
-"""T12, first part: each permission of config/rbac is revoked and granted again."""
+"""Each permission of config/rbac is revoked and granted again."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from faults.campaigns.drift import FOREIGN
 from faults.campaigns.updates.changes import CHANGES
 from faults.campaigns.updates.kubelet import simulated_kubelet
 from faults.campaigns.updates.run import SKIPPED, can_resize
-from faults.case import Case, Reference, References
+from faults.case import Case, Reference, References, in_gate
 from faults.esr import VICTIM, check_operator, check_quiet, check_rate, wait_for_state
 from faults.faulty import event, status
 from faults.sandbox import RBAC, ROLES, Sandbox, user_of, wait_until
@@ -272,8 +272,8 @@ def check_rejection_rate(sandbox: Sandbox, since: float) -> None:
     """
     found = sandbox.proxy.requests.since(since)
     entries_ = [entry for entry in found if entry.committed >= 400 and entry.committed != 404]
-    for about in {entry.call.name or entry.call.what for entry in entries_}:
-        check_rate([entry for entry in entries_ if (entry.call.name or entry.call.what) == about])
+    for about in {(entry.call.what, entry.call.name) for entry in entries_}:
+        check_rate([entry for entry in entries_ if (entry.call.what, entry.call.name) == about])
 
 
 async def _wait_until_exists(sandbox: Sandbox, resource: Resource, name: str) -> None:
@@ -306,5 +306,6 @@ async def _denied(stolen_token: ApiClient, method: str, path: str, body: Object 
 
 def cases() -> list[Case]:
     """One case per permission, and one for the admission policies."""
-    found = [Case(f"T12/rbac/{grant.name}", partial(revoked, grant=grant)) for grant in grants()]
-    return [*found, Case("T12/policies/foreign-deployment", policies_deny)]
+    found = [Case(f"permissions/{grant.name}", partial(revoked, grant=grant)) for grant in grants()]
+    found = [*found, Case("permissions/foreign-deployment", policies_deny)]
+    return in_gate(found, "permissions/foreign-deployment")

@@ -1,4 +1,4 @@
-"""T8, further cases: specs that are valid but cannot be fulfilled, and the way back."""
+"""Pods that do not start: specs that are valid but cannot be fulfilled, and the way back."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -111,7 +111,7 @@ SCENARIOS: dict[str, Callable[..., Awaitable[None]]] = {
 def cases() -> list[Case]:
     """Each case for both kinds. The ones with 1,000 pods run alone, because all cases share the node."""
     return [
-        Case(f"T8/{resource.plural}/{name}", partial(run, resource=resource), alone=run == thousand_pods, limit=480)
+        Case(f"pods/{resource.plural}/{name}", partial(run, resource=resource), alone=run == thousand_pods, limit=480)
         for resource in (MEMCACHEDS, APPSERVICES)
         for name, run in SCENARIOS.items()
     ]

@@ -1,4 +1,4 @@
-"""Faults of a Memcached with slots (T1, T2 and T7): a pause of its rollout, its servers, and their Services."""
+"""Faults of a Memcached with slots: a pause of its rollout, its servers, and their Services."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from functools import partial
 from faults.campaigns.drift import FOREIGN, LABELS, RECOVERY, wait_for_reason
 from faults.case import Case, References, prepare
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable
-from faults.faulty import Fault, Kill, LoseReply
+from faults.faulty import Fault, Kill, LoseReply, Reject
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.workloads import IMAGE, OTHER_IMAGE, SLOTS, Workload, cache, new_object
@@ -36,6 +36,9 @@ AFTER = {**BEFORE, **CHANGED}
 WORKLOAD = Workload("stable-paused", MEMCACHEDS, BEFORE, AFTER, ())
 """The change, without a pause: what the state must be after the pause."""
 ELSEWHERE = "example.com/elsewhere:1"
+REJECTED, MAX_DELAY, MAX_ATTEMPTS = 60.0, 30.0, 12
+"""Seconds for which creations are rejected, the longest delay between two, and how many there are at most: after 0.5 s,
+1 s, 2 s and so on, with a few that other events cause."""
 NOWHERE: Object = {"podTemplate": {"spec": {"nodeSelector": {"example.com/node": "none"}}}}
 """No node has this label: the pods stay pending."""
 
@@ -222,19 +225,33 @@ async def run_foreign_service(sandbox: Sandbox, _: References) -> None:
     check_operator(sandbox)
 
 
+async def run_service_rejected(sandbox: Sandbox, _: References) -> None:
+    """The Service of a slot cannot be created for a minute: the operator tries it less and less often."""
+    await sandbox.start()
+    rejection = Reject(403, "Forbidden")
+    (active,) = sandbox.proxy.inject(Rule("create services", rejection, seconds=REJECTED, name=f"{VICTIM}-0"))
+    await sandbox.create(MEMCACHEDS, VICTIM, cache(size=1, **SLOTS))
+    await wait_until_injected(active, REJECTED + READY_TIMEOUT)
+    await sandbox.wait_ready(MEMCACHEDS, VICTIM, READY_TIMEOUT + MAX_DELAY)
+    sent = sum(each.injected for each in sandbox.proxy.requests.entries)
+    sandbox.check(sent <= MAX_ATTEMPTS, f"the Service was rejected {sent} times, want at most {MAX_ATTEMPTS}")
+    await check_quiet(sandbox)
+    check_operator(sandbox)
+
+
 FAULTS: dict[str, Fault] = {
-    **{f"T1/stable-pause/{{}}/{moment}": Kill(moment) for moment in ("before", "during", "after")},
-    "T2/stable-pause/{}/cut": LoseReply(),
-    "T2/stable-pause/{}/504": LoseReply(504),
+    **{f"crash/stable-pause/{{}}/{moment}": Kill(moment) for moment in ("before", "during", "after")},
+    "lost-reply/stable-pause/{}/cut": LoseReply(),
+    "lost-reply/stable-pause/{}/504": LoseReply(504),
 }
 DISTURBANCES: dict[str, Disturbance] = {
-    "T1/stable-pause/killed": _kill,
-    "T7/stable-pause/template-changed": _change_template,
-    "T7/stable-pause/template-changed-while-down": _change_template_while_down,
-    "T7/stable-pause/reference-removed": _remove_reference,
-    "T7/stable-pause/orphaned": _orphan,
-    "T7/stable-pause/strategy-changed": _change_strategy,
-    "T7/stable-pause/pod-deleted": _delete_pod,
+    "crash/stable-pause/killed": _kill,
+    "drift/stable-pause/template-changed": _change_template,
+    "drift/stable-pause/template-changed-while-down": _change_template_while_down,
+    "drift/stable-pause/reference-removed": _remove_reference,
+    "drift/stable-pause/orphaned": _orphan,
+    "drift/stable-pause/strategy-changed": _change_strategy,
+    "drift/stable-pause/pod-deleted": _delete_pod,
 }
 
 
@@ -254,4 +271,6 @@ def cases() -> list[Case]:
         for name, disturb in DISTURBANCES.items()
     ]
     others = {"not-ready": run_not_ready, "service-of-another-owner": run_foreign_service}
-    return found + [Case(f"T7/slots/{name}", run, sync_period=LONG_SYNC_PERIOD) for name, run in others.items()]
+    found += [Case(f"drift/slots/{name}", run, sync_period=LONG_SYNC_PERIOD) for name, run in others.items()]
+    name, delay = "rejected/slots/service-rejected", MAX_DELAY
+    return [*found, Case(name, run_service_rejected, sync_period=LONG_SYNC_PERIOD, max_retry_delay=delay, limit=300)]

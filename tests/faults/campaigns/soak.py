@@ -1,4 +1,4 @@
-"""T13: soak. Many objects with random changes and faults for a long time: nothing may leak, all objects end ready."""
+"""Many objects with random changes and faults for a long time: nothing may leak, all objects end ready."""
 
 import asyncio
 import os
@@ -6,6 +6,7 @@ import random
 import signal
 import time
 from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import linear_regression, median
@@ -26,9 +27,12 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.labels import INSTANCE
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from pages.figures import UNRELEASED, digest, measured
 from support.lists import listed
 
 FIGURES = ROOT / "build/faults/soak.json"
+RESULTS, PUBLISHED = ROOT / "build/soak-results.json", ROOT / "docs/soak-results.json"
+"""What the last long test measured, and what docs/reliability.md says."""
 PERIOD = 5.0
 """Seconds between samples."""
 CUT_PERIOD = 20.0
@@ -45,6 +49,15 @@ MIB = 2**20
 PAGE = os.sysconf("SC_PAGE_SIZE")
 MISSING = (404, 409)
 """Codes that a user gets if a child does not exist, or no longer, or changes at the same moment."""
+
+
+class Published(msgspec.Struct, frozen=True):
+    """The figures of a long test, with the digest of its sources, and the date. `release`: theirs, or UNRELEASED."""
+
+    sources: str
+    date: str
+    figures: str
+    release: str = UNRELEASED
 
 
 @dataclass(frozen=True)
@@ -201,7 +214,22 @@ async def run_soak(sandbox: Sandbox, references: References, length: Length) -> 
         await wait_all_ready(users)
         await check_quiet(sandbox)
         check_operator(sandbox)
-        return _check(samples, users, length)
+        return _recorded(_check(samples, users, length), length)
+
+
+def block() -> str:
+    """The generated block of docs/reliability.md."""
+    found = msgspec.json.decode(PUBLISHED.read_bytes(), type=Published)
+    return f"{measured(found.sources, found.date, found.release)} {found.figures}."
+
+
+def _recorded(figures: str, length: Length) -> str:
+    """The figures. Those of the long test are written to RESULTS."""
+    if length == LONG:
+        found = Published(digest("soak"), f"{datetime.now(UTC):%Y-%m-%d}", figures)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    return figures
 
 
 async def _run_with_faults(users: Users, length: Length, tasks: Path) -> list[Sample]:
@@ -345,6 +373,6 @@ SHORT = Length(objects=20, warm_up=15, seconds=45)
 def cases() -> list[Case]:
     """The soak test, and a short one that does not check the memory."""
     return [
-        Case("T13/soak", partial(run_soak, length=LONG), alone=True, sync_period=60, max_retry_delay=10, limit=3600),
-        Case("T13/short", partial(run_soak, length=SHORT), sync_period=10, max_retry_delay=5, limit=400),
+        Case("soak/long", partial(run_soak, length=LONG), alone=True, sync_period=60, max_retry_delay=10, limit=3600),
+        Case("soak/short", partial(run_soak, length=SHORT), sync_period=10, max_retry_delay=5, limit=400),
     ]

@@ -1,4 +1,4 @@
-"""T5 and T6: the operator reads stale state, or is down during changes."""
+"""The operator reads stale state, or is down during changes."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from faults.campaigns.drift import FOREIGN, wait_for_reason, wait_rolled_out
-from faults.case import Case, References, prepare, user_action
+from faults.case import Case, References, in_gate, prepare, user_action
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable, wait_for_state
 from faults.faulty import ServeList
 from faults.rules import Rule
@@ -30,6 +30,7 @@ from memcached_operator.kube.resource import (
     controller_of,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 DELAY = 3.0
 """Seconds for which events are held back."""
@@ -140,6 +141,8 @@ async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, for
     await wait_for_reason(sandbox, resource, c.CONFLICT)
     await wait_rolled_out(sandbox, resource)
     await wait_for_reason(sandbox, resource, c.MINIMUM_REPLICAS_AVAILABLE)
+    # The end of the rollout is in the messages, too, after PROGRESS_PERIOD.
+    await asyncio.sleep(PROGRESS_PERIOD)
     await check_quiet(sandbox)
     live = await sandbox.get(SERVICES, VICTIM)
     sandbox.check(live and live["spec"] == created["spec"], "another owner's Service was changed")
@@ -239,8 +242,8 @@ async def _resume_events(sandbox: Sandbox, how: str) -> None:
         sandbox.proxy.release()
 
 
-def t5() -> list[Case]:
-    """T5: stale lists and late events."""
+def stale() -> list[Case]:
+    """Stale lists and late events."""
     found: list[Case] = []
     for name in ("scale-up", "memory", "ports-to-none", "ports-back", "delete", "stable-scale-down"):
         workload = BY_NAME[name]
@@ -249,7 +252,7 @@ def t5() -> list[Case]:
             runs: dict[str, Callable[..., Awaitable[None]]] = {"stale-list": stale_list, "late-events": late_events}
             found += [
                 Case(
-                    f"T5/{how}/{name}/{which}",
+                    f"stale/{how}/{name}/{which}",
                     partial(run, workload=workload, resources=resources),
                     sync_period=LONG_SYNC_PERIOD if how == "late-events" else None,
                 )
@@ -258,12 +261,14 @@ def t5() -> list[Case]:
     for resource in (MEMCACHEDS, APPSERVICES):
         for name, foreign in FOREIGN_SERVICES.items():
             run_foreign = partial(foreign_child, resource=resource, foreign=foreign)
-            found.append(Case(f"T5/foreign-child/{resource.plural}/{name}", run_foreign, sync_period=LONG_SYNC_PERIOD))
+            found.append(
+                Case(f"stale/foreign-child/{resource.plural}/{name}", run_foreign, sync_period=LONG_SYNC_PERIOD)
+            )
     for name, creation in RECREATED.items():
         resource = creation.resource
         sets = {"own": (resource,), "children": CHILDREN, "all": (resource, *CHILDREN)}
         found += [
-            Case(f"T5/recreated/{name}/{which}", partial(recreated, workload=creation, delayed=delayed))
+            Case(f"stale/recreated/{name}/{which}", partial(recreated, workload=creation, delayed=delayed))
             for which, delayed in sets.items()
         ]
     return found
@@ -281,8 +286,8 @@ FIELDS: dict[str, tuple[Resource, tuple[Mapping[str, Any], ...]]] = {
 }
 
 
-def t6() -> list[Case]:
-    """T6: the spec changes while the operator is down or receives no events."""
+def missed() -> list[Case]:
+    """The spec changes while the operator is down or receives no events."""
     found: list[Case] = []
     for how in ("down", "no-events"):
         for name, (resource, (one, two, three)) in FIELDS.items():
@@ -290,7 +295,7 @@ def t6() -> list[Case]:
                 run = partial(spec_changes, resource=resource, specs=specs, how=how)
                 found.append(
                     Case(
-                        f"T6/{route}/{name}/{how}",
+                        f"missed/{route}/{name}/{how}",
                         run,
                         sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
                     )
@@ -299,14 +304,14 @@ def t6() -> list[Case]:
             run = partial(created_and_deleted, resource=resource, how=how)
             found.append(
                 Case(
-                    f"T6/create-delete/{resource.plural}/{how}",
+                    f"missed/create-delete/{resource.plural}/{how}",
                     run,
                     sync_period=LONG_SYNC_PERIOD if how == "no-events" else None,
                 )
             )
             found.append(
                 Case(
-                    f"T6/delete-create/{resource.plural}/{how}",
+                    f"missed/delete-create/{resource.plural}/{how}",
                     partial(deleted_and_created, resource=resource, how=how),
                 )
             )
@@ -314,5 +319,5 @@ def t6() -> list[Case]:
 
 
 def cases() -> list[Case]:
-    """All cases of T5 and T6."""
-    return [*t5(), *t6()]
+    """All cases of stale and missed."""
+    return in_gate([*stale(), *missed()], "stale/stale-list/scale-up/children", "missed/aba/memory/down")

@@ -1,4 +1,4 @@
-"""T18: a tenant makes the operator work, with the rights of `edit` in one namespace.
+"""A tenant makes the operator work, with the rights of `edit` in one namespace.
 
 Another tenant's objects, small and large ones, are reconciled in time, and the Lease is kept.
 """
@@ -44,16 +44,19 @@ MAX_GAP: Final = 3.0
 """Seconds between two renewals of the Lease, besides the API server's share. It is renewed every 2 s."""
 SECONDS: Final = 20.0
 """Seconds of each play."""
-IN_FLIGHT: Final = 32
-"""Changes of the tenant that wait for a response."""
+IN_FLIGHT, OF_ONE_OBJECT = 32, 2
+"""Changes of the tenant that wait for a response, and those of one object: the API server repeats a patch that another
+one has overtaken, so many at once are a load of their own."""
 BUDGETS, REQUIREMENTS = 13, 500
+EVERYTHING: Final[Object] = {"matchExpressions": []}
+"""The selector of all objects. As a merge patch, {} would change nothing."""
 
 
 @dataclass(frozen=True)
 class Play:
     """What the tenant creates, and its n-th change. `rate`: changes per second, if the API server responds in time.
 
-    `end`: removes what would remain. `max_reads`: per second.
+    `end`: removes what would remain. `max_reads`: per second. `in_flight`: changes that wait for a response.
     """
 
     prepare: Callable[[Flooded], Awaitable[None]]
@@ -61,6 +64,7 @@ class Play:
     rate: float
     end: "Callable[[Flooded], Awaitable[None]] | None" = None
     max_reads: float = float("inf")
+    in_flight: int = IN_FLIGHT
 
 
 @dataclass
@@ -68,7 +72,8 @@ class Times:
     """Seconds until changes of the other tenant's objects were made, by their names, and between renewals of the Lease.
 
     `api`: seconds of the user's patches of these objects, which are the API server's share. `cpu`: part of a processor
-    that the operator used. `reads`: of single objects in the tenant's namespace, per second.
+    that the operator used. `reads`: of single objects in the tenant's namespace, per second. `attacks`: changes of the
+    tenant, per second.
     """
 
     found: Flooded
@@ -77,11 +82,12 @@ class Times:
     api: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     cpu: float = 0.0
     reads: float = 0.0
+    attacks: float = 0.0
 
     def __str__(self) -> str:
         texts = [f"{name} {_range(times)}, API {_range(self.api[name])}" for name, times in self.changes.items()]
-        gap = f"gaps of the Lease up to {max(self.gaps):.1f} s"
-        return "; ".join([*texts, f"{gap}, CPU {self.cpu:.0%}, {self.found.peak} MiB, {self.reads:.1f} reads/s"])
+        texts += [f"gaps of the Lease up to {max(self.gaps):.1f} s", f"CPU {self.cpu:.0%}", f"{self.found.peak} MiB"]
+        return "; ".join([*texts, f"{self.reads:.1f} reads/s", f"{self.attacks:.1f} changes/s"])
 
     async def measure(self, seconds: float) -> None:
         """Change the objects of the other tenant all the time, and observe the Lease."""
@@ -154,7 +160,7 @@ async def run(sandbox: Sandbox, references: References, play: Play, seconds: flo
         await play.prepare(found)
         await _wait_settled(found)
         times = Times(found)
-        attack = asyncio.create_task(_attack(found, play))
+        attack = asyncio.create_task(_attack(found, play, times))
         try:
             await times.measure(seconds)
         finally:
@@ -182,23 +188,25 @@ def large(terms: int, **more: Any) -> Any:
 
 
 async def _wait_settled(found: Flooded) -> None:
-    """Wait until each Memcached of the tenant has its first status."""
+    """Wait until each Memcached of the tenant has its first status. Before that, it has the default of the CRD."""
 
     async def is_settled() -> bool:
         crs = (await found.sandbox.client.request("GET", MEMCACHEDS.path(found.tenant)))["items"]
-        return all(cr.get("status") for cr in crs)
+        return all(cr["status"]["observedGeneration"] == cr["metadata"]["generation"] for cr in crs)
 
     await wait_until(is_settled, 180, "the tenant's objects have statuses", poll=2.0)
 
 
-async def _attack(found: Flooded, play: Play) -> None:
+async def _attack(found: Flooded, play: Play, times: Times) -> None:
     """Change something at the rate of the play, until cancelled."""
-    limit = asyncio.Semaphore(IN_FLIGHT)
-    started = time.monotonic()
+    limit = asyncio.Semaphore(play.in_flight)
+    started, done = time.monotonic(), list[int]()
 
     async def change(number: int) -> None:
         async with limit:
             await play.change(found, number)
+            done.append(number)
+            times.attacks = len(done) / (time.monotonic() - started)
 
     async with asyncio.TaskGroup() as group:
         for number in count():
@@ -222,12 +230,18 @@ def selector(value: str) -> Object:
 
 
 async def create_budgets(found: Flooded, number: int) -> None:
-    """Memcacheds without pods, and PodDisruptionBudgets with large selectors."""
-    spec = cache(size=1, rollout={"paused": True}, podDisruptionBudget={"enabled": True})
+    """Memcacheds without pods, and PodDisruptionBudgets with large selectors.
+
+    With the size 1, a Memcached has no budget, and its plan reads none.
+    """
+    spec = cache(size=2, rollout={"paused": True}, podDisruptionBudget={"enabled": True})
     await _create(found, [f"a{index}" for index in range(number)], spec)
-    make = partial(new_object, POD_DISRUPTION_BUDGETS, found.tenant)
-    budget = {"maxUnavailable": 1, "selector": selector("x")}
-    await found.write(POD_DISRUPTION_BUDGETS, [partial(make, f"z{index}", budget) for index in range(BUDGETS)])
+    await found.write(POD_DISRUPTION_BUDGETS, [partial(budget, f"z{index}", selector("x")) for index in range(BUDGETS)])
+
+
+def budget(name: str, selected: Object) -> Object:
+    """A PodDisruptionBudget of the tenant."""
+    return {"metadata": {"name": name}, "spec": {"maxUnavailable": 1, "selector": selected}}
 
 
 async def change_budget(found: Flooded, number: int) -> None:
@@ -237,7 +251,14 @@ async def change_budget(found: Flooded, number: int) -> None:
 
 async def select_all(found: Flooded, number: int) -> None:
     """Change whether a budget selects all pods."""
-    await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": {} if number % 2 else selector("x")}})
+    selected = EVERYTHING if number % 2 else selector("x")
+    await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": selected}})
+
+
+async def create_selected(found: Flooded, number: int) -> None:
+    """The same, with a budget that comes first and selects all pods: no change of another one causes a request."""
+    await found.sandbox.client.request("POST", POD_DISRUPTION_BUDGETS.path(found.tenant), budget("a", EVERYTHING))
+    await create_budgets(found, number)
 
 
 async def create_pods(found: Flooded, number: int = 1000) -> None:
@@ -326,10 +347,11 @@ async def nothing(_: Flooded, __: int = 0) -> None:
 
 PLAYS: Final[dict[str, Play]] = {
     "idle": Play(nothing, nothing, 1),
-    "budgets-60": Play(partial(create_budgets, number=60), change_budget, 10),
-    "budgets-500": Play(partial(create_budgets, number=500), change_budget, 10),
-    "budgets-1200": Play(partial(create_budgets, number=1200), change_budget, 10),
-    "budgets-select-500": Play(partial(create_budgets, number=500), select_all, 10),
+    "budgets-60": Play(partial(create_budgets, number=60), change_budget, 10, in_flight=OF_ONE_OBJECT),
+    "budgets-500": Play(partial(create_budgets, number=500), change_budget, 10, in_flight=OF_ONE_OBJECT),
+    "budgets-1200": Play(partial(create_budgets, number=1200), change_budget, 10, in_flight=OF_ONE_OBJECT),
+    "budgets-select-500": Play(partial(create_budgets, number=500), select_all, 10, in_flight=OF_ONE_OBJECT),
+    "budgets-selected-500": Play(partial(create_selected, number=500), select_all, 10, in_flight=OF_ONE_OBJECT),
     "pods-1000": Play(create_pods, change_pod, 50),
     "large-20": Play(partial(create_large, number=20, kib=100), partial(change_large, of=20, kib=100), 19),
     "undeletable": Play(create_undeletable, nothing, 1, release, MAX_READS),
@@ -340,6 +362,6 @@ PLAYS: Final[dict[str, Play]] = {
 def cases() -> list[Case]:
     """One case per play."""
     return [
-        Case(f"T18/{name}", partial(run, play=play), alone=True, sync_period=2 * LONG_SYNC_PERIOD, limit=900.0)
+        Case(f"tenants/{name}", partial(run, play=play), alone=True, sync_period=2 * LONG_SYNC_PERIOD, limit=900.0)
         for name, play in PLAYS.items()
     ]

@@ -1,4 +1,4 @@
-"""T4: lists and watches fail."""
+"""Lists and watches fail."""
 
 import asyncio
 import json
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from faults.case import Case, References, prepare, user_action
+from faults.case import Case, References, in_gate, prepare, user_action
 from faults.esr import VICTIM, check_stable
 from faults.faulty import Fault, Reject, ServeList, ServeWatch, event, status
 from faults.rules import Rule
@@ -178,9 +178,9 @@ def cases() -> list[Case]:
     """Each fault for each resource; for GUARDS, GUARD_FAULTS."""
     runs: dict[str, Callable[..., Awaitable[None]]] = {"silent": silent, "slow": slow, "empty-list": empty}
     runs |= {name: partial(broken, fault=fault) for name, fault in FAULTS.items()}
-    return [
+    found = [
         Case(
-            f"T4/{resource}/{name}",
+            f"watch/{resource}/{name}",
             partial(run, resource=resource),
             sync_period=None if name in REPAIRED_BY_SYNC else LONG_SYNC_PERIOD,
         )
@@ -188,3 +188,4 @@ def cases() -> list[Case]:
         for name, run in runs.items()
         if resource not in GUARDS or name in GUARD_FAULTS
     ]
+    return in_gate(found, "watch/memcacheds/garbled-line")

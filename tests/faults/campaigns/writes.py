@@ -1,11 +1,11 @@
-"""T1, T2 and T3: faults at a write."""
+"""Faults at a write."""
 
 import time
 from functools import partial
 
 from aiohttp import web
 
-from faults.case import Case, References, prepare, user_action, wait_all_deleted
+from faults.case import Case, References, in_gate, prepare, user_action, wait_all_deleted
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
 from faults.faulty import Exchange, Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
@@ -122,12 +122,12 @@ async def _delete_children_first(sandbox: Sandbox, key: Key) -> None:
     await sandbox.merge(key, {"metadata": {"finalizers": None}})
 
 
-def t1() -> list[Case]:
-    """T1: SIGKILL before, during and after every write of the workloads."""
+def crash() -> list[Case]:
+    """SIGKILL before, during and after every write of the workloads."""
     moments = ("before", "during", "after")
     at_writes = [
         Case(
-            f"T1/{workload.name}/{_name(what, number)}/{moment}",
+            f"crash/{workload.name}/{_name(what, number)}/{moment}",
             partial(
                 run_with_fault,
                 workload=workload,
@@ -140,7 +140,7 @@ def t1() -> list[Case]:
     ]
     at_guards = [
         Case(
-            f"T1/{workload.name}/{_name(what, 0)}/{moment}",
+            f"crash/{workload.name}/{_name(what, 0)}/{moment}",
             partial(run_with_fault, workload=workload, rule=Rule(what, Kill(moment), times=1, name=VICTIM)),
         )
         for what, workload in WRITES_OF_GUARDS.items()
@@ -148,16 +148,16 @@ def t1() -> list[Case]:
     ]
     return [
         *at_writes,
-        *(Case(f"T1/delete/{moment}", partial(run_deletion, moment=moment)) for moment in (*moments, "foreground")),
+        *(Case(f"crash/delete/{moment}", partial(run_deletion, moment=moment)) for moment in (*moments, "foreground")),
         *at_guards,
     ]
 
 
-def t2() -> list[Case]:
-    """T2: the write is executed, its reply is lost. Nothing else may cause the retry, such as a sync."""
+def lost_reply() -> list[Case]:
+    """The write is executed, its reply is lost. Nothing else may cause the retry, such as a sync."""
     return [
         Case(
-            f"T2/{workload.name}/{_name(what, number)}/{how}",
+            f"lost-reply/{workload.name}/{_name(what, number)}/{how}",
             partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=_named(what))),
             sync_period=LONG_SYNC_PERIOD,
         )
@@ -166,7 +166,7 @@ def t2() -> list[Case]:
         for how, fault in (("cut", LoseReply()), ("504", LoseReply(504)))
     ] + [
         Case(
-            f"T2/{workload.name}/{_name(what, 0)}/unseen",
+            f"lost-reply/{workload.name}/{_name(what, 0)}/unseen",
             partial(run_unseen, workload=workload, what=what),
             sync_period=LONG_SYNC_PERIOD,
         )
@@ -217,8 +217,8 @@ UNPROCESSABLE = Reject(422, "Invalid")
 FORBIDDEN = Reject(403, "Forbidden")
 
 
-def t3() -> list[Case]:
-    """T3: writes are rejected once, 3 times, 20 times, or for 60 s; with errors that are final, less often."""
+def rejected() -> list[Case]:
+    """Writes are rejected once, 3 times, 20 times, or for 60 s; with errors that are final, less often."""
     found: list[Case] = []
     for what, workload in WRITE_KINDS.items():
         for how, fault in REJECTIONS.items():
@@ -243,7 +243,7 @@ def _rejected(
     name = f"{VICTIM}.*" if what == "create events" else VICTIM
     rule = Rule(what, fault, times=times, seconds=seconds, name=name)
     return Case(
-        f"T3/{what.replace(' ', '-').replace('/', '-')}/{how}/{amount}",
+        f"rejected/{what.replace(' ', '-').replace('/', '-')}/{how}/{amount}",
         partial(run_with_fault, workload=workload, rule=rule, limit=SHORT_LIMIT if times == 3 else 180),
         sync_period=LONG_SYNC_PERIOD if times == 3 else None,
         limit=360,
@@ -260,5 +260,11 @@ def _name(what: str, number: int) -> str:
 
 
 def cases() -> list[Case]:
-    """All cases of T1, T2 and T3."""
-    return [*t1(), *t2(), *t3()]
+    """All cases of crash, lost-reply and rejected."""
+    return in_gate(
+        [*crash(), *lost_reply(), *rejected()],
+        "crash/create/create-services-1/during",
+        "lost-reply/create/create-services-1/cut",
+        "lost-reply/create/patch-memcacheds-status-1/cut",
+        "rejected/create-services/503/3",
+    )

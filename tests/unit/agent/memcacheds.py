@@ -27,7 +27,7 @@ class FakeMemcached:
 
     port: int = field(default_factory=free_port)
     replies: dict[str, bytes | None] = field(
-        default_factory=lambda: {**replies(), "version": b"VERSION 1.6.38\r\n", "mn": b"MN\r\n"}
+        default_factory=lambda: {**replies(), "version": b"VERSION 1.6.45\r\n", "mn": b"MN\r\n"}
     )
     answer: Callable[[str], bytes | None] = lambda _: None
     """Replies to a line, before `replies` does; None: it does not."""

@@ -14,7 +14,7 @@ from memcached_agent.memcached.errors import REASONS
 from memcached_agent.metrics import agent, arguments, memory, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
 from memcached_agent.version import version
-from memcached_api.memcached.monitoring import METRICS_PORT, PROBES_PORT
+from memcached_api.shared.monitoring import METRICS_PORT, PROBES_PORT
 
 from .processes import finished
 

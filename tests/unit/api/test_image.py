@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from memcached_api import image
+from memcached_api.image import official_release
 
 HEX = "0123456789abcdef" * 4
 
@@ -111,3 +112,39 @@ OLDER = {
 @pytest.mark.parametrize(("pair", "older"), OLDER.items())
 def test_older_tag_of_the_same_repository(pair: tuple[str | None, str], older: bool | None):
     assert image.is_older(*pair) is older
+
+
+OFFICIAL = {
+    "memcached:1.6.38": (1, 6, 38),
+    "memcached:1.6.38-alpine": (1, 6, 38),
+    "library/memcached:1.6.38": (1, 6, 38),
+    "docker.io/memcached:1.6.38": (1, 6, 38),
+    "docker.io/library/memcached:1.6.38": (1, 6, 38),
+    "index.docker.io/library/memcached:1.6.38": (1, 6, 38),
+    "memcached": None,
+    "memcached:1.6": None,
+    "memcached:latest": None,
+    f"memcached:1.6.38@sha256:{'a' * 64}": None,
+    "bitnami/memcached:1.6.38": None,
+    "localhost/memcached:1.6.38": None,
+    "registry.example.com/library/memcached:1.6.38": None,
+}
+
+
+@pytest.mark.parametrize("reference", OFFICIAL)
+def test_release_is_that_of_a_full_tag_of_the_official_image(reference: str):
+    assert official_release(reference, "memcached") == OFFICIAL[reference]
+
+
+VARIANTS = {
+    "memcached:1.6.38": "",
+    "host:5000/a/memcached:1.6.38-alpine3.21": "-alpine3.21",
+    "memcached:latest": "",
+    "memcached": "",
+    "A b": "",
+}
+
+
+@pytest.mark.parametrize("reference", VARIANTS)
+def test_variant_follows_the_version_in_the_tag(reference: str):
+    assert image.variant(reference) == VARIANTS[reference]

@@ -58,3 +58,8 @@ def test_stored_object_has_a_spec_unless_it_cannot_be_decoded_or_violates_a_rule
 def test_conditions_are_in_this_order() -> None:
     assert tuple(conditions.MEANINGS) == conditions.TYPES
     assert conditions.TYPES == ("Available", "Progressing", "Degraded", "Ready", "Stalled")
+
+
+def test_unknown_reason_is_less_severe_than_the_others() -> None:
+    reasons = ["New", *reversed(conditions.SEVERITY)]
+    assert sorted(reasons, key=conditions.rank) == [*conditions.SEVERITY, "New"]

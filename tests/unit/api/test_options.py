@@ -24,7 +24,7 @@ from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES, OPTIONS_O
 from memcached_api.validation.common_rules import matches
 from memcached_api.validation.rules import rule_errors
 
-RELEASES: Final = ("1.6.18", "1.6.38")
+RELEASES: Final = ("1.6.18", "1.6.38", "1.6.45")
 """The options in options-<release>.txt are those of `memcached -h` and of the program's own tables of names."""
 NUMBERS: Final = {
     "--listen-backlog": (1000, 4096),

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 from faults import limits
 from faults.campaigns.fuzz import COUNT, SEEDS
-from memcached_api.memcached.rules.placing import PLACING_RULES
 from memcached_api.memcached.types import MEMCACHED
+from memcached_api.shared.rules.placing import PLACING_RULES
 from memcached_api.values import nested_field
 
 

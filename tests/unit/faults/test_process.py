@@ -1,8 +1,6 @@
-"""A run that is stopped leaves its results and no processes."""
+"""A run that is stopped leaves no processes."""
 
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -29,27 +27,6 @@ async def main():
 asyncio.run(main())
 """
 """Starts a process as the cases do, and prints its id."""
-RUN = """
-import asyncio, sys
-from contextlib import nullcontext
-from faults import __main__ as program
-from faults.runner import Result
-
-
-async def run(*arguments):
-    on_result = arguments[-1]
-    on_result(Result("T0/first", "", 1.0))
-    print("started", flush=True)
-    try:
-        await asyncio.Event().wait()
-    finally:
-        on_result(Result("T0/second", "interrupted", 1.0))
-
-program._plane, program._run, program.report.keep = nullcontext, run, lambda *_: None
-sys.argv = ["faults", "T2/create/create-services-1/cut", "--results", sys.argv[1]]
-sys.exit(program.main())
-"""
-"""A run of the program whose second case never ends."""
 TIMEOUT = 60.0
 """Seconds, on a very busy machine."""
 
@@ -86,13 +63,3 @@ def test_processes_of_a_case_die_with_the_run(tmp_path: Path) -> None:
         while _runs(pid):
             assert time.monotonic() < deadline, f"process {pid} still runs"
             time.sleep(0.05)
-
-
-def test_sigterm_ends_a_run_and_its_results_are_kept(tmp_path: Path) -> None:
-    file = tmp_path / "results.jsonl"
-    with _python(RUN, str(file)) as process:
-        while "started" not in (line := _read_line(process)):
-            assert line, "the program ended too early"
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(TIMEOUT) == 130
-    assert [json.loads(line)["name"] for line in file.read_text().splitlines()] == ["T0/first", "T0/second"]

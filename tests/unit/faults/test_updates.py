@@ -1,4 +1,4 @@
-"""T16: what follows from the states of pods, in the order in which the API server stored them."""
+"""What follows from the states of pods, in the order in which the API server stored them."""
 
 from typing import Any
 

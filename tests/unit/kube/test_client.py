@@ -88,6 +88,19 @@ def test_client_that_may_not_write_still_reads(method: str) -> None:
     assert [request.method for request in script.requests] == ["GET"]
 
 
+def test_write_is_not_sent_by_a_process_that_stopped_leading_while_it_connected() -> None:
+    script = Script([response()])
+    leading = iter([True, False])
+
+    async def run() -> None:
+        async with serving(script) as conn, conn.session() as session:
+            await ApiClient(conn, session, may_write=lambda: next(leading)).request("PATCH", "/x", {})
+
+    with pytest.raises(ApiError, match="not the leader: the write is not sent"):
+        asyncio.run(run())
+    assert script.requests == []
+
+
 def test_unreachable_server() -> None:
     async def run() -> None:
         async with serving(Script([response()])) as conn:
@@ -113,6 +126,7 @@ PERMANENCE = {
     "forbidden": (403, "Forbidden", True),
     "object not found": (404, "NotFound", True),
     "resource not served yet": (404, "", False),
+    "method not allowed": (405, "MethodNotAllowed", True),
     "conflict": (409, "Conflict", False),
     "too large": (413, "", True),
     "invalid": (422, "Invalid", True),

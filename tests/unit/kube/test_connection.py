@@ -13,7 +13,7 @@ from memcached_operator.kube import config as module
 from memcached_operator.kube import credentials
 from memcached_operator.kube.config import load_config
 from memcached_operator.kube.credentials import ConfigError, TokenFile
-from memcached_process.connections import TLS_READ_SIZE
+from memcached_tls.tls import PIECE
 from unit.servers import Script, response, serving
 
 VALID = """\
@@ -71,7 +71,7 @@ def test_a_connection_reserves_little_memory() -> None:
         protocol.connection_lost(None)
         return found
 
-    assert asyncio.run(reserved()) < 2 * TLS_READ_SIZE
+    assert asyncio.run(reserved()) < 2 * PIECE
 
 
 def test_certificates_that_kubernetes_accepts_are_accepted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from support.lists import listed
 from unit.servers import serving
 
-SMALL, LARGE = 100, bodies.MAX_PAGE // 3
+SMALL, MEDIUM, LARGE = 100, bodies.MAX_PAGE // 136, bodies.MAX_PAGE // 3
+"""Sizes of objects. 16 medium ones are a little less than an eighth of the largest page."""
 
 
 class Server:
@@ -55,6 +56,7 @@ def call(server: Any, function: Callable[[ApiClient], Awaitable[Any]]) -> Any:
 PAGES: dict[str, tuple[list[int], list[int]]] = {
     "one page": ([SMALL] * 16, [16]),
     "pages grow to their maximum": ([SMALL] * 400, [16, 32, 64, 128, 128, 128]),
+    "pages grow only below an eighth of the limit": ([MEDIUM] * 80, [16, 32, 32]),
     "a page that is too large is read again, one by one": ([LARGE] * 4, [16, 1, 1, 1, 1]),
     "pages grow again": ([LARGE] * 4 + [SMALL] * 8, [16, 1, 1, 1, 1, 1, 2, 4, 8]),
     "no objects": ([], [16]),

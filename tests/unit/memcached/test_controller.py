@@ -4,12 +4,13 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_api.memcached.monitoring import METRICS_PORT
+from memcached_api.shared.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHEUS_RULES, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
-from memcached_operator.memcached.images import PINNED_AGENT_ANNOTATION, count_outdated_agents, count_outdated_images
+from memcached_operator.memcached.images import count_outdated_agents
 from memcached_operator.memcached.plan import plan_with
+from memcached_operator.shared.images import PINNED_AGENT_ANNOTATION, count_outdated_images
 from unit.builders import NOW, owned
 from unit.builders import memcached as cr_of
 

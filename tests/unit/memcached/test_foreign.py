@@ -8,11 +8,11 @@ from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, Snapshot
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
-from memcached_operator.memcached import foreign as module
 from memcached_operator.memcached.controller import memcached as memcached_kind
-from memcached_operator.memcached.foreign import FOREIGN, PER_POD
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.reconcile.retention import Retention
+from memcached_operator.shared import foreign as module
+from memcached_operator.shared.foreign import FOREIGN, PER_POD
 from unit.builders import DEPLOYMENTS, LABELS, NOW, deployment, memcached, pod
 
 KIND = memcached_kind(Images("example.com/memcached:1"))

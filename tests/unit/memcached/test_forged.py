@@ -12,7 +12,6 @@ from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.compare import digest, encoded
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
-from memcached_operator.memcached.images import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
 from memcached_operator.memcached.slots.pause import HELD_ANNOTATION, PAUSED_ANNOTATION, TEMPLATE_ANNOTATION
@@ -30,6 +29,7 @@ from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 from memcached_operator.reconcile.ownership import controller_reference, decide
+from memcached_operator.shared.images import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import created
 

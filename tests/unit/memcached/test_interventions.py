@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from memcached_api.memcached.rules.placing import RESTARTED_AT
+from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.cache import forms
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource

@@ -9,8 +9,8 @@ from memcached_api.memcached.effective import slots_at_once
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kind import Plan, Resize, Snapshot
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
-from memcached_operator.memcached.foreign import FOREIGN
 from memcached_operator.memcached.plan import plan_with
+from memcached_operator.shared.foreign import FOREIGN
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import NEW, OLD, created
 

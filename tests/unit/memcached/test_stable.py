@@ -95,7 +95,7 @@ def test_fixed_addresses_are_listed_only_with_services_of_ours() -> None:
         cr = {**cr_of(**spec), "status": {"conditions": conditions}}
         plan = plan_with(Images(IMAGE))(Snapshot(cr, {**live, **known}), NOW)
         (config,) = [each for each in plan.children or () if each["kind"] == "ConfigMap"]
-        return "fixed-servers" in config["data"], plan.requeue_after
+        return "fixed-servers" in config["data"], plan.requeue_if_applied
 
     assert listed() == (True, None)
     assert listed("cache-2") == (True, None), "this slot is new"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from memcached_operator.memcached.desired.agent import MOUNT_PATH
 from memcached_operator.memcached.desired.warm_restart import CACHE_PATH, SCRIPT, STOP, command
+from memcached_operator.shared.agent import MOUNT_PATH
 
 SHELLS: Mapping[str, list[str]] = {"dash": ["dash"], "bash": ["bash"], "busybox": ["busybox", "sh"]}
 INSTALLED = {name: words for name, words in SHELLS.items() if shutil.which(words[0])}

@@ -22,7 +22,7 @@ PAGES: Final = ("docs/troubleshoot.md", "docs/alerts.md")
 SOURCES: Final = (
     *(
         f"operator/memcached_operator/{name}"
-        for name in ("memcached", "appservice", "workloads", "status", "reconcile")
+        for name in ("memcached", "appservice", "shared", "workloads", "status", "reconcile")
     ),
     "agent/memcached_agent",
     "plugin/kubectl_memcached",

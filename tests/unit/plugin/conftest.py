@@ -1,6 +1,6 @@
 """A fake cluster for the commands. kubectl responds from a directory, memcached listens on loopback."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +52,16 @@ class World:
 Run = Callable[..., Result]
 
 
+def invoked(words: Sequence[str], text: str) -> Result:
+    """The result of a command line. `text`: its standard input."""
+    result = CliRunner().invoke(cli, words, input=text)
+    if isinstance(result.exception, PluginError):
+        return Result(result.exception.code, result.stdout, str(result.exception))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Result(result.exit_code, result.stdout, result.stderr)
+
+
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """A cluster with one healthy Memcached without an agent."""
@@ -74,11 +84,6 @@ def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Generator[Run]:
                 kubectl.ports[running_pod["metadata"]["name"]] = {11211: port, 11210: port, 9150: agent}
             for name, value in {"COLUMNS": "80", **kubectl.environment(), **variables}.items():
                 monkeypatch.setenv(name, value)
-            result = CliRunner().invoke(cli, words, input=text)
-            if isinstance(result.exception, PluginError):
-                return Result(result.exception.code, result.stdout, str(result.exception))
-            if result.exception and not isinstance(result.exception, SystemExit):
-                raise result.exception
-            return Result(result.exit_code, result.stdout, result.stderr)
+            return invoked(words, text)
 
         yield invoke

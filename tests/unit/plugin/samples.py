@@ -11,7 +11,7 @@ from memcached_operator.memcached.desired.statefulset import statefulset
 
 Object = dict[str, Any]
 
-IMAGES = Images("docker.io/library/memcached:1.6.38", "localhost/agent:1")
+IMAGES = Images("docker.io/library/memcached:1.6.45", "localhost/agent:1")
 NAMESPACE, NAME = "shop", "sessions"
 RESOURCE = "memcacheds.cache.example.com"
 HEALTHY = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True"}
@@ -69,7 +69,7 @@ def stats(**changed: int | str) -> str:
         "pid": 1,
         "uptime": 11520,
         "time": 1700000000,
-        "version": "1.6.38",
+        "version": "1.6.45",
         "curr_connections": 12,
         "max_connections": 1024,
         "reserved_fds": 20,

@@ -62,7 +62,7 @@ def test_restart_of_a_paused_rollout_says_so(world: World, run: Run) -> None:
     (patch,) = patches(world)
     assert list(patch["spec"]["rollout"]) == ["restartedAt"]
     assert "the restart begins after kubectl memcached resume sessions" in result.output
-    assert result.error == WARNING
+    assert result.error == WARNING.replace("\x1b", "\N{REPLACEMENT CHARACTER}")
 
 
 @pytest.mark.parametrize("command", ["restart", "pause"])

@@ -123,7 +123,7 @@ def test_memcached_without_the_flag_is_named_with_its_version(world: World, run:
     watch(world, "ERROR\r\n")
     result = run("hotkeys", "sessions", "--seconds=1", COLUMNS="200")
     assert result.code == 6
-    assert "memcached 1.6.38 of sessions-0 does not support `watch fetchers`: it replied 'ERROR'" in result.output
+    assert "memcached 1.6.45 of sessions-0 does not support `watch fetchers`: it replied 'ERROR'" in result.output
 
 
 def test_missing_right_is_an_error_of_the_command(world: World, run: Run) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from kubectl_memcached.output import PIPED_WIDTH, console, plain, show, tables
+from kubectl_memcached.model.printable import plain
+from kubectl_memcached.output import PIPED_WIDTH, console, show, tables
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import memcached
 
@@ -10,7 +11,7 @@ POOLED = ["recommendations-frontend-df47dd564-ftsfc", "recommendations-frontend-
 NODES = ["ip-10-0-132-57.eu-central-1.compute.internal", "ip-10-0-7-7.eu-central-1.compute.internal"]
 COLUMNS = ["POD", "NODE", "VERSION", "UP", "PROBLEM"]
 SENTENCE = "memcached has not started: ErrImagePull, the image cannot be pulled because the registry says no"
-ROWS = [[pod, node, "1.6.38", "3m2s", SENTENCE] for pod, node in zip(POOLED, NODES, strict=True)]
+ROWS = [[pod, node, "1.6.45", "3m2s", SENTENCE] for pod, node in zip(POOLED, NODES, strict=True)]
 
 
 def printed(width: int, rows: list[list[str]], capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -27,7 +28,7 @@ def test_table_fits_and_no_name_is_broken(width: int, capsys: pytest.CaptureFixt
     assert max(map(len, lines)) <= width
     headers = [line.split() for line in lines if line.startswith("POD")]
     assert [name for header in headers for name in header[1:]] == COLUMNS[1:]
-    for name in (*POOLED, "node-0", "node-1", "1.6.38", "3m2s"):
+    for name in (*POOLED, "node-0", "node-1", "1.6.45", "3m2s"):
         assert any(name in line.split() for line in lines)
     words = [word for line in lines for word in line.split()]
     assert [words.count(word) for word in ("ErrImagePull,", "registry")] == [2, 2]
@@ -40,7 +41,7 @@ def test_names_that_do_not_fit_into_a_line_are_folded_and_not_cut(
     lines = printed(width, ROWS, capsys)
     assert max(map(len, lines)) <= width
     assert all(letter in "".join(lines) for letter in "".join(NODES))
-    versions = [line for line in lines if "1.6.38" in line]
+    versions = [line for line in lines if "1.6.45" in line]
     assert len(versions) == 2
 
 

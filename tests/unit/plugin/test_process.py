@@ -30,12 +30,13 @@ def finished(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]
 def test_error_is_one_sentence_on_standard_error(world: World, run: Run) -> None:
     run("status", "sessions")
     world.kubectl.errors["get memcacheds.cache.example.com"] = (
-        "Error in configuration: context was not found for specified context: x"
+        "Error in configuration: context was not found for specified context: x\x1b[2J"
     )
     done = finished("status", "sessions", **world.kubectl.environment())
     assert (done.returncode, done.stdout) == (ExitCode.CLUSTER, "")
     assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
+    assert "\x1b" not in done.stderr
 
 
 def test_wrong_usage_has_its_own_code() -> None:
@@ -78,6 +79,7 @@ def test_documented_exit_codes_are_those_of_the_program() -> None:
 @pytest.mark.parametrize(("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_colors(variables: dict[str, str], colored: bool, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
     assert ("\x1b[32m" in run("status", "sessions", **variables).output) == colored
 
 

@@ -12,8 +12,8 @@ from unit.plugin.samples import AUTH, TLS, memcached, pod, stats
 
 TABLE = """\
 POD        NODE   VERSION    UP   MEMORY HITS EVICT  CONNS
-sessions-0 node-1 1.6.38  3h12m 41%/64Mi  87%     0 12/995
-sessions-1 node-2 1.6.38  3h12m 41%/64Mi  87%     0 12/995
+sessions-0 node-1 1.6.45  3h12m 41%/64Mi  87%     0 12/995
+sessions-1 node-2 1.6.45  3h12m 41%/64Mi  87%     0 12/995
 """
 
 
@@ -47,7 +47,7 @@ def test_every_kind_of_cache_is_read(kind: str, world: World, run: Run) -> None:
         stub.login = "web secret" if kind == "password" else ""
     result = run("status", "sessions", "-o", "json")
     rows = json.loads(result.output)["pods"]
-    assert [(row["version"], row["problem"], row["hitRatio"]) for row in rows] == [("1.6.38", "", 0.87)] * 2
+    assert [(row["version"], row["problem"], row["hitRatio"]) for row in rows] == [("1.6.45", "", 0.87)] * 2
     assert {row["agentProblem"] != "" for row in rows} == {kind == "plain"}
     assert {row["warm"] for row in rows} == {None if kind == "plain" else 0.5375}
     assert ["secret" in call for call in world.kubectl.calls()].count(True) == (1 if kind == "password" else 0)

@@ -402,7 +402,7 @@ def test_failed_deletion_is_not_retried_at_each_event() -> None:
     assert owner.apply(child(minReadySeconds=2)).errors == []
 
 
-def test_change_of_only_the_number_of_pods_is_one_merge_patch() -> None:
+def test_change_of_only_the_number_of_pods_is_one_patch() -> None:
     owner = Owner(applied=False)
     owner.apply(child(minReadySeconds=1, replicas=1))
     owner.api.calls.clear()

@@ -264,6 +264,7 @@ def test_missing_optional_resource_is_created_when_it_is_served(
         del api.objects[monitor]
         reflector = next(each for each in vars(manager)["_reflectors"] if each.resource == MONITORS)
         await until(lambda: reflector.missing)
+        assert not vars(manager)["_cache"].keys(MONITORS)
         failing.clear()
         await until(lambda: monitor in api.objects)
 

@@ -83,6 +83,10 @@ DECISIONS = {
     "of another kind with the same name": (changed(ownerReferences=[EARLIER[0] | {"kind": "Redis"}]), Action.CONFLICT),
     "orphaned manually": (changed(**ORPHANED), Action.APPLY),
     "orphaned manually and being deleted": (changed(**ORPHANED, deletionTimestamp="now"), Action.WAIT),
+    "orphaned manually, with a label of another manager": (
+        changed(**ORPHANED, labels={**LABELS, labels.MANAGED_BY: "Helm"}),
+        Action.CONFLICT,
+    ),
     "copy from a backup": (COPY, Action.APPLY),
     "copy with fields of others": ({**COPY, "spec": {**SPEC, "revisionHistoryLimit": 10}}, Action.APPLY),
     "copy with a status that we wrote": (copied(managedFields=STATUS_ONLY), Action.APPLY),
@@ -153,7 +157,10 @@ def test_child_is_ours_if_this_object_controls_it() -> None:
     assert not is_controlled_by(changed(ownerReferences=None), CR)
 
 
-UID = {"op": "test", "path": "/metadata/uid", "value": "child"}
+SAME = [
+    {"op": "test", "path": "/metadata/uid", "value": "child"},
+    {"op": "test", "path": "/metadata/ownerReferences", "value": [controller_reference(CR)]},
+]
 UPDATE, APPLY, OTHER = (
     {"manager": FIELD_MANAGER, "operation": "Update"},
     {"manager": FIELD_MANAGER, "operation": "Apply"},
@@ -177,7 +184,7 @@ def test_nothing_to_migrate(fields: list[Object]) -> None:
 def test_migration_replaces_our_entry_and_tests_that_it_is_ours(fields: list[Object], index: int) -> None:
     path = f"/metadata/managedFields/{index}"
     assert preparation_patch(DESIRED, changed(managedFields=fields)) == [
-        UID,
+        *SAME,
         {"op": "test", "path": f"{path}/manager", "value": FIELD_MANAGER},
         {"op": "test", "path": f"{path}/operation", "value": "Update"},
         {"op": "replace", "path": f"{path}/operation", "value": "Apply"},
@@ -209,7 +216,7 @@ def test_maps_of_others_that_an_apply_would_keep_are_removed(
     desired: Object, live: Object, expected: list[Object]
 ) -> None:
     found = {**changed(managedFields=[APPLY]), "spec": live}
-    assert preparation_patch({**DESIRED, "spec": desired}, found) == ([UID, *expected] if expected else [])
+    assert preparation_patch({**DESIRED, "spec": desired}, found) == ([*SAME, *expected] if expected else [])
 
 
 def test_orphan_gets_its_controller_with_the_removal() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_api.memcached.rules.placing import RESTARTED_AT
+from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
@@ -143,6 +143,7 @@ def test_other_instance_of_the_operator_is_reported() -> None:
         assert not fight.messages
         fight.revert()
     assert "Another instance of this operator" in fight.messages[0]
+    assert "changed spec.minReadySeconds repeatedly" in fight.messages[0], "without the annotation of the intent"
 
 
 def test_restart_is_reported_when_it_is_reverted_first() -> None:

@@ -172,7 +172,7 @@ def test_place_that_is_not_found_is_an_error() -> None:
 
 
 GENERATED = ("bundle/", "catalog/", "dist/", "config/crd/bases/", "docs/api.md")
-EXAMPLES = ("api/memcached_api/memcached/rules/monitoring.py", "charts/", "docs/releasing.md", "tests/")
+EXAMPLES = ("api/memcached_api/shared/rules/monitoring.py", "charts/", "docs/releasing.md", "tests/")
 """Files with an example of an image, whose version does not matter."""
 
 

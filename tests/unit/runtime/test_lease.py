@@ -113,6 +113,14 @@ def lease_of(api: Api, identity: str = "me") -> LeaderElector:
     return LeaderElector(cast("ApiClient", api), "test", "operator", identity)
 
 
+def test_created_lease_has_its_type_its_name_and_its_holder(api: Api) -> None:
+    asyncio.run(lease_of(api).acquire())
+    assert api.lease is not None
+    assert (api.lease["apiVersion"], api.lease["kind"]) == ("coordination.k8s.io/v1", "Lease")
+    assert api.lease["metadata"] == {"name": "operator", "namespace": "test", "resourceVersion": "1"}
+    assert holder_of(api.lease) == "me"
+
+
 def test_lease_duration_starts_with_the_request_and_not_with_the_response(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
@@ -217,6 +225,23 @@ def test_deleted_lease_is_recreated_only_by_its_holder_until_it_expires(api: Api
         assert not await standby.try_acquire_or_renew(5)
         api.lease, api.now = None, api.now + module.LEASE_DURATION + 0.1
         assert await standby.try_acquire_or_renew(5)
+
+    asyncio.run(run())
+
+
+def test_slower_candidate_waits_although_the_lease_is_deleted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def taken(*_: object) -> None:
+        raise ApiError(409, "AlreadyExists", "leases operator already exists")
+
+    async def run() -> None:
+        candidate = lease_of(api)
+        with monkeypatch.context() as patched:
+            patched.setattr(api, "create", taken)
+            assert not await candidate.try_acquire_or_renew(5)
+        api.now += module.LEASE_DURATION
+        assert not await candidate.try_acquire_or_renew(5)
+        api.now += 0.1
+        assert await candidate.try_acquire_or_renew(5)
 
     asyncio.run(run())
 

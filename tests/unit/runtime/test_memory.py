@@ -14,6 +14,7 @@ CASES = {
         256 * MIB,
         "200 watched namespaces need about 375 MiB of memory, more than the container's limit of 256",
     ),
+    "exactly enough": (2, 78 * MIB, ""),
     "a higher limit": (200, 384 * MIB, ""),
     "no limit": (1000, None, ""),
 }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, MIN_PAUSE, Queue, backoff
+from memcached_operator.runtime.queue import BASE_DELAY, JITTER, MAX_DELAY, MAX_OLD_TIMERS, MIN_PAUSE, Queue, backoff
 
 Scenario = Callable[[Queue[str]], Coroutine[Any, Any, None]]
 SHORT = 0.05
@@ -286,3 +286,16 @@ def test_maximum_delay_is_configurable() -> None:
 @given(st.integers(1, 10_000))
 def test_every_backoff_is_spread_by_the_jitter(failures: int) -> None:
     assert backoff(failures, 1) / backoff(failures, 0) == pytest.approx((1 + JITTER) / (1 - JITTER))
+
+
+def test_timers_of_keys_that_were_enqueued_earlier_take_little_memory() -> None:
+    async def scenario(queue: Queue[str]) -> None:
+        for _ in range(3 * MAX_OLD_TIMERS):
+            queue.add_after("a", 3600)
+            queue.add("a")
+            queue.done(await queue.get())
+        queue.add_after("a", SHORT)
+        assert len(vars(queue)["_timers"]) <= MAX_OLD_TIMERS + 3
+        assert await queue.get() == "a"
+
+    run_scenario(scenario)

@@ -49,7 +49,12 @@ REMEDIES: dict[str, tuple[Change, str, str]] = {
         "kubectl get deployments -A -l app.kubernetes.io/name=memcached-operator",
     ),
     "policy": (Change(Manager(FIELD_MANAGER), [IMAGE]), FIELD_MANAGER, "A webhook or a policy of the cluster"),
-    "unknown client": (Change(None, [LABEL]), "metadata.labels[app.kubernetes.io/name]", "The audit log"),
+    "unknown client": (
+        Change(None, [LABEL]),
+        "metadata.labels[app.kubernetes.io/name]",
+        "The audit log of the API server names the client. Exclude the object in the configuration of that client",
+    ),
+    "key with a dot": (Change(None, [("metadata", "labels", "v1.2")]), "metadata.labels[v1.2]", "The audit log"),
     "other client": (Change(Manager("helm"), [LABEL]), "Field manager: helm", "spec.inheritedMetadata"),
     "deletion": (Change(None, deleted=True), "deleted it repeatedly, and the controller created it", "The audit log"),
     "restart": (

@@ -1,6 +1,5 @@
 """Suites run one after the other: one that fails does not stop the others, and failed tests run once more."""
 
-import json
 import signal
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -223,19 +222,6 @@ def test_suites_without_a_matching_test_are_left_out(arguments: tuple[str, ...],
     assert [suite.name for suite in matching([ONE, TWO], arguments)] == left
 
 
-def test_reason_of_a_fault_case_is_one_short_line(tmp_path: Path) -> None:
-    lines = [
-        {"name": "T1/a", "error": "", "seconds": 1},
-        {"name": "T1/b", "error": "one\n two " + "x" * 900, "seconds": 2},
-    ]
-    file = tmp_path / "faults.jsonl"
-    file.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
-    found = results.outcome("faults", results.read(file), 1)
-    (line,) = found.lines(results.FAILED)
-    assert line.startswith("failed: T1/b: one two xxx")
-    assert len(line) == len("failed: T1/b: ") + results.LONGEST_REASON
-
-
 def test_paths_replace_the_folder_of_a_suite() -> None:
     path = "tests/two/test_two.py::test_it"
     assert command(TWO, "1", ["-x", path, "tests/one"])[-2:] == ["-x", path]
@@ -246,7 +232,7 @@ def test_paths_replace_the_folder_of_a_suite() -> None:
 def test_no_matching_test_is_an_error() -> None:
     expected = "^no test ran: ARGS='-k typo' matches no test in tests/one, tests/two$"
     with pytest.raises(ClusterError, match=expected):
-        matching([ONE, TWO, SUITES["faults"]], ["-k", "typo"])
+        matching([ONE, TWO], ["-k", "typo"])
 
 
 @pytest.mark.parametrize(
@@ -272,6 +258,8 @@ def test_suites_that_cannot_run_here_are_named(
 
 
 NIGHTLY = {
+    "e2e-nightly",
+    "campaigns",
     "olm-modes",
     "servers",
     "clients",
@@ -285,14 +273,16 @@ NIGHTLY = {
 
 
 def test_every_suite_is_in_the_gate_or_runs_nightly() -> None:
-    assert SUITES.keys() - set(GROUPS["all"]) == NIGHTLY
+    # At night, the suite `servers` runs the tests of `newest` and `oldest`.
+    assert SUITES.keys() - set(GROUPS["all"]) - {"newest", "oldest"} == NIGHTLY
     assert set(GROUPS["all"]) == {*GROUPS["test"], *GROUPS["rest"]}
     workflow = (ROOT / ".github/workflows/nightly.yaml").read_text()
-    assert {name for name in NIGHTLY if f"target: test-{name}," in workflow} == NIGHTLY
+    targets = {name: "faults" if name == "campaigns" else name for name in NIGHTLY}
+    assert {name for name, target in targets.items() if f"target: test-{target}," in workflow} == NIGHTLY
 
 
 @pytest.mark.parametrize(
-    ("folder", "marks"), [("e2e", {"smoke", "disruptive"}), ("integration", {"sweep"}), ("olm", {"modes"})]
+    ("folder", "marks"), [("e2e", {"smoke", "disruptive", "nightly"}), ("integration", {"sweep"}), ("olm", {"modes"})]
 )
 def test_suites_of_a_folder_have_all_its_parts(folder: str, marks: set[str]) -> None:
     options = {option for suite in SUITES.values() if suite.folder == folder for option in suite.options}

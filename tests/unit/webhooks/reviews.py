@@ -7,7 +7,7 @@ import msgspec
 
 from memcached_webhooks.review import GroupVersionKind, ReviewRequest
 
-DEFAULT = "docker.io/library/memcached:1.6.38"
+DEFAULT = "docker.io/library/memcached:1.6.45"
 
 
 def memcached(spec: Any = None, **metadata: Any) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def test_defaults(started: list[AdmissionOptions]):
     directory = Path("/tmp/k8s-webhook-server/serving-certs")
     assert started == [
         AdmissionOptions(
-            images=Images("docker.io/library/memcached:1.6.38"),
+            images=Images("docker.io/library/memcached:1.6.45"),
             certificate=directory / "tls.crt",
             key=directory / "tls.key",
             webhook=Address(None, 9443),

@@ -45,6 +45,10 @@ MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
 )
+PROBLEMS = (
+    "memcached {} has known problems, which 1.6.45 corrects: a client that lists all keys and stops reading can damage "
+    "memory; 2 more"
+)
 NOT_FIXED = "has no fixed version; new pods may run a different one"
 LONG = "memcached:" + "t" * 100
 
@@ -145,9 +149,11 @@ def cache(**settings: Any) -> dict[str, Any]:
         ),
         (
             {**WARM, "image": "memcached:1.6"},
-            {**WARM, "image": "memcached:1.6.38"},
+            {**WARM, "image": "memcached:1.6.45"},
             [f"spec.image: {RESTARTS_3}, unless the release is older"],
         ),
+        (None, {"image": "memcached:1.6.42"}, [f"spec.image: {PROBLEMS.format('1.6.42')}"]),
+        ({"image": "memcached:1.6.38"}, {"image": "memcached:1.6.38"}, [f"spec.image: {PROBLEMS.format('1.6.38')}"]),
         (
             WARM,
             {**WARM, **cache(warmRestart=True, maxConnections=20_000)},
@@ -171,9 +177,9 @@ def cache(**settings: Any) -> dict[str, Any]:
         ({"image": DEFAULT}, {"image": DEFAULT}, []),
         ({"image": "other/memcached:1"}, {"image": "other/memcached:1"}, []),
         (
-            {"image": "docker.io/library/memcached:1.6.20"},
-            {"image": "docker.io/library/memcached:1.6.20"},
-            [f"spec.image docker.io/library/memcached:1.6.20 is kept; this operator's default is {DEFAULT}"],
+            {"image": "docker.io/library/memcached:1.6.46"},
+            {"image": "docker.io/library/memcached:1.6.46"},
+            [f"spec.image docker.io/library/memcached:1.6.46 is kept; this operator's default is {DEFAULT}"],
         ),
         ({"size": "x"}, {"image": "memcached"}, [f"spec.image memcached {NOT_FIXED}"]),
     ],

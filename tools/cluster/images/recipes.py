@@ -4,8 +4,12 @@ import hashlib
 import json
 import platform
 from dataclasses import asdict, dataclass, field
+from typing import Final
 
 from cluster.versions import DEBIAN
+
+NEWEST_MEMCACHED: Final = "1.6.45"
+"""The release that new caches get. Another one: also change RECIPES in releases.py."""
 
 LOCAL = "localhost/memcached-operator"
 BASE = f"{LOCAL}/base:{DEBIAN}"
@@ -37,21 +41,22 @@ exec "$@"
 
 @dataclass(frozen=True)
 class Image:
-    """One image: its names, its run configuration, and small text files laid over the root file system."""
+    """One image: its names, its run configuration, and small text files laid over the root file system.
+
+    `memcached`: the release of memcached laid over that of the root file system.
+    """
 
     names: tuple[str, ...]
     config: dict[str, object]
     files: dict[str, str] = field(default_factory=dict[str, str])
+    memcached: str = ""
 
 
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def memcached(version: str, *aliases: str) -> Image:
-    """A stand-in for docker.io/library/memcached: Debian's memcached 1.6.38, whatever the name says.
-
-    A second name with other content below /etc lets tests change the image without another memcached.
-    """
+def memcached(version: str, *aliases: str, built: bool = False) -> Image:
+    """A stand-in for docker.io/library/memcached: this release on Debian. `built`: it is not the one in Debian."""
     names = [f"{LOCAL}/memcached:{version}", *(f"docker.io/library/memcached:{tag}" for tag in (version, *aliases))]
     config: dict[str, object] = {
         "Env": [PATH],
@@ -61,8 +66,7 @@ def memcached(version: str, *aliases: str) -> Image:
         "ExposedPorts": {"11211/tcp": {}},
         "Labels": {"org.opencontainers.image.title": f"stand-in for memcached {version}"},
     }
-    files = {"usr/local/bin/docker-entrypoint.sh": ENTRYPOINT, "etc/memcached-stand-in": f"{version}\n"}
-    return Image(tuple(names), config, files)
+    return Image(tuple(names), config, {"usr/local/bin/docker-entrypoint.sh": ENTRYPOINT}, version if built else "")
 
 
 NGINX_PROGRAM = """#!/usr/bin/python3
@@ -94,7 +98,7 @@ def nginx(version: str, *aliases: str) -> Image:
 
 BASES = Image((BASE, BUILD), {"Env": [PATH], "Cmd": ["/bin/sh"]})
 PAUSE_IMAGE = Image((PAUSE,), {"Entrypoint": ["/pause"], "User": "65535:65535"})
-MEMCACHED = (memcached("1.6.38", "1.6"), memcached("1.6.39"))
+MEMCACHED = (memcached(NEWEST_MEMCACHED, "1.6", built=True), memcached("1.6.38"))
 NGINX = (nginx("1.28"), nginx("1.29"))
 STAND_INS = (*MEMCACHED, *NGINX)
 
@@ -104,9 +108,9 @@ def rootfs_key() -> str:
     return digest([DEBIAN, PACKAGES, STRIPPED, platform.machine()])
 
 
-def images_key(pause: str) -> str:
-    """A hash of the images loaded into a cluster; `pause` is the key of the pause program."""
-    return digest([rootfs_key(), pause, [asdict(image) for image in (PAUSE_IMAGE, *STAND_INS)]])
+def images_key(*programs: str) -> str:
+    """A hash of the images loaded into a cluster; `programs` are the keys of the programs built for them."""
+    return digest([rootfs_key(), *programs, [asdict(image) for image in (PAUSE_IMAGE, *STAND_INS)]])
 
 
 def digest(content: object) -> str:

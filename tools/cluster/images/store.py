@@ -6,6 +6,7 @@ from pathlib import Path
 from cluster.binaries.builds import directory
 from cluster.binaries.families import PAUSE_FAMILY
 from cluster.binaries.packages import find
+from cluster.images import releases
 from cluster.images.archive import Layer, layer, pack_files, write_archive
 from cluster.images.recipes import BASES, PAUSE_IMAGE, STAND_INS, Image, images_key, rootfs_key
 from cluster.images.rootfs import ensure_rootfs, images_dir
@@ -18,7 +19,8 @@ IMPORT_SECONDS = 120.0
 
 def cluster_archive() -> Path:
     """The images that every cluster starts with: pause and the stand-ins."""
-    return images_dir() / f"cluster-{images_key(PAUSE_FAMILY.key())}.tar"
+    built = [releases.release_dir(image.memcached).name for image in STAND_INS if image.memcached]
+    return images_dir() / f"cluster-{images_key(PAUSE_FAMILY.key(), *built)}.tar"
 
 
 def base_archive() -> Path:
@@ -51,7 +53,11 @@ def pack() -> None:
 def over(rootfs: Layer, image: Image, scratch: Path) -> list[Layer]:
     """The layers of an image: the root file system and the image's own files."""
     target = scratch / f"{len(list(scratch.iterdir()))}.tar"
-    return [rootfs, pack_files(target, {name: text.encode() for name, text in image.files.items()})]
+    files = {name: text.encode() for name, text in image.files.items()}
+    if image.memcached:
+        name = releases.PROGRAM.removeprefix("/")
+        files[name] = (releases.ensure(image.memcached) / name).read_bytes()
+    return [rootfs, pack_files(target, files)]
 
 
 def import_archive(socket: Path, archive: Path) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pages.figures import FIGURES
 from release.errors import ReleaseError
 
 
@@ -47,6 +48,7 @@ PLACES: Final = (
         for file in ("docs/helm.md", "tools/chart/files/README.md")
     ),
     Place("docs/helm.md", "version", r"--version (?P<value>\d+\.\d+\.\d+)", 0),
+    *(Place(each.file, "version", r'^ "release": "(?P<value>.+)"$') for each in FIGURES.values()),
     Place("Dockerfile", "base", r"^ARG BASE_IMAGE=(?P<value>\S+)$"),
 )
 

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from memcached_api.image import is_older, repository
 from memcached_api.images import Images
+from memcached_api.known_problems import known_problems, sentence
 from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.changes.updates import ChangeEffect, update
 from memcached_api.memcached.effective import requested_slots, slots_at_once
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.placing import RolloutSpec
-from memcached_api.memcached.rules.placing import ZERO
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
     DEFAULT_CONTAINER_PORT,
@@ -22,9 +22,11 @@ from memcached_api.memcached.types import (
     decode_spec,
     is_stable,
     needs_agent,
+    restarts_warm,
     warm_up_of,
 )
 from memcached_api.quantity import parse_quantity
+from memcached_api.shared.rules.placing import ZERO
 from memcached_api.validation.field_errors import truncate
 from memcached_webhooks.admission import Admission, path_of
 from memcached_webhooks.patches import field_at
@@ -156,8 +158,13 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     before = decode_valid(decode_spec, old)
     limits = [*_thread_warnings(new, before), *_limit_warnings(new, before)]
     if before is None:
-        return [*_address_warnings(new), *limits, *image_warnings(new.image), *_agent_warnings(new, None, images)]
-    image = _outdated_image_warnings(new, images) if new.image == before.image else image_warnings(new.image)
+        return [
+            *_address_warnings(new),
+            *limits,
+            *_image_warnings(new, None, images),
+            *_agent_warnings(new, None, images),
+        ]
+    image = _image_warnings(new, before, images)
     pods = min(new.size, before.size)
     restart = _update_warnings(update(new, before), pods, _pace(new), older=is_older(new.image, before.image))
     return [*_size_warnings(new, before), *restart, *limits, *image, *_agent_warnings(new, before, images)]
@@ -206,9 +213,14 @@ def _is_limited(spec: MemcachedSpec) -> bool:
     return is_stable(spec) and slots_at_once(spec) < requested_slots(spec)
 
 
-def _outdated_image_warnings(new: MemcachedSpec, images: Images) -> Iterator[str]:
-    """A warning if the image is not the default, but from the same repository."""
-    return _outdated_warnings("spec.image", new.image, images.memcached)
+def _image_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Images) -> Iterator[str]:
+    """A warning about a release with known problems, a kept image that is outdated, or one without a fixed version."""
+    image = new.image or ""
+    problems = known_problems(image, auth=new.auth is not None, warm_restart=restarts_warm(new))
+    if problems:
+        return iter((f"spec.image: {sentence(image, problems, 1)}",))
+    kept = old is not None and new.image == old.image
+    return _outdated_warnings("spec.image", new.image, images.memcached) if kept else image_warnings(new.image)
 
 
 def _agent_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Images) -> Iterator[str]:

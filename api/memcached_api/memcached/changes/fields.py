@@ -4,12 +4,9 @@ from collections.abc import Iterable
 
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
-from memcached_api.memcached.agent import Agent
 from memcached_api.memcached.effective import effective, ports, verbosity
 from memcached_api.memcached.memory import megabytes
-from memcached_api.memcached.monitoring import is_enabled
-from memcached_api.memcached.placing import DEFAULT_ACCOUNT, DEFAULT_GRACE_SECONDS, PodTemplate, security_context
-from memcached_api.memcached.requirements import agent_requirements, requirements
+from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.tls import TLS
 from memcached_api.memcached.types import (
     MemcachedSpec,
@@ -20,6 +17,9 @@ from memcached_api.memcached.types import (
     warm_up_of,
 )
 from memcached_api.memcached.warm_up import WarmUp, setting
+from memcached_api.shared.changes import agent_values, template_values
+from memcached_api.shared.monitoring import is_enabled
+from memcached_api.shared.resources import agent_requirements
 
 
 def changed_fields(new: MemcachedSpec, old: MemcachedSpec) -> list[str]:
@@ -68,7 +68,7 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         "spec.cache.verbosity": verbosity(spec),
         "spec.cache.extraArgs": spec.cache.extra_args,
         "spec.cache.warmRestart": restarts_warm(spec),
-        **_template(spec.pod_template or PodTemplate()),
+        **template_values(spec.pod_template),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
         **_warm_up(warm_up_of(spec)),
         "spec.monitoring.enabled": is_enabled(spec.monitoring),
@@ -76,7 +76,7 @@ def values(spec: MemcachedSpec) -> dict[str, object]:
         "spec.monitoring.insight.enabled": has_insight(spec),
         "spec.auth.secretName": spec.auth and spec.auth.secret_name,
         **_tls(spec.tls),
-        **_agent(spec),
+        **agent_values(spec.agent if needs_agent(spec) else None),
     }
 
 
@@ -99,31 +99,6 @@ def _tls(tls: TLS | None) -> dict[str, object]:
         "spec.tls.port": tls and tls.port,
         "spec.tls.plaintext": (tls and tls.plaintext) or "Disabled",
         "spec.tls.minVersion": (tls and tls.min_version) or "1.2",
-    }
-
-
-def _agent(spec: MemcachedSpec) -> dict[str, object]:
-    """The values of `spec.agent`, which have no effect without an agent."""
-    agent = (needs_agent(spec) and spec.agent) or Agent()
-    return {"spec.agent.image": agent.image, "spec.agent.resources": comparable_resources(agent.resources)}
-
-
-def _template(template: PodTemplate) -> dict[str, object]:
-    """The values of `spec.podTemplate`."""
-    metadata, pod = template.metadata, template.spec
-    grace = pod.termination_grace_period_seconds
-    return {
-        "spec.podTemplate.metadata.labels": metadata.labels,
-        "spec.podTemplate.metadata.annotations": metadata.annotations,
-        "spec.podTemplate.spec.nodeSelector": pod.node_selector,
-        "spec.podTemplate.spec.tolerations": pod.tolerations,
-        "spec.podTemplate.spec.affinity": pod.affinity,
-        "spec.podTemplate.spec.topologySpreadConstraints": pod.topology_spread_constraints,
-        "spec.podTemplate.spec.priorityClassName": pod.priority_class_name,
-        "spec.podTemplate.spec.runtimeClassName": pod.runtime_class_name,
-        "spec.podTemplate.spec.serviceAccountName": pod.service_account_name or DEFAULT_ACCOUNT,
-        "spec.podTemplate.spec.terminationGracePeriodSeconds": DEFAULT_GRACE_SECONDS if grace is None else grace,
-        "spec.podTemplate.spec.securityContext": security_context(pod),
     }
 
 

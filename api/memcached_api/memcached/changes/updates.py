@@ -9,9 +9,10 @@ from memcached_api.memcached.effective import effective
 from memcached_api.memcached.effects import FIELDS, ITEM_OPTIONS, Effect, Needs, Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.options import name_of
-from memcached_api.memcached.requirements import agent_requirements, requirements
+from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent, restarts_warm
 from memcached_api.resizing import Amounts, by_value, shape
+from memcached_api.shared.resources import agent_requirements
 
 
 class ChangeEffect(NamedTuple):

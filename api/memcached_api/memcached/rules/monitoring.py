@@ -4,50 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached import memory
-from memcached_api.validation.common_rules import image_rule, matches, resource_rules
-from memcached_api.validation.metadata_rules import OWN_LABELS, label_key_rule, label_value_rule, own_rule
-from memcached_api.validation.rules import Rule, Violation, blocking, field_rule, value_rule
+from memcached_api.shared.rules.monitoring import (
+    AGENT_IMAGE,
+    AGENT_RESOURCES,
+    INTERVAL,
+    METRICS_CLIENTS,
+    POD_MONITOR_LABELS,
+    label_rules,
+)
+from memcached_api.validation.rules import Rule, Violation, blocking, field_rule
 from memcached_api.values import is_array, is_object, nested_field
-
-_LABELS: Final = ("spec.monitoring.podMonitor.labels", "spec.monitoring.rules.labels")
-_INTERVAL: Final = "^([1-9][0-9]{0,4}h)?([1-9][0-9]{0,5}m)?([1-9][0-9]{0,6}s)?$"
-
-INTERVAL: Final = value_rule(
-    "spec.monitoring.podMonitor.interval",
-    lambda text: matches(_INTERVAL, text),
-    f"self.matches('{_INTERVAL}')",
-    "must be a time in hours, minutes and seconds, such as 30s or 1m30s",
-)
-
-AGENT_IMAGE: Final = image_rule(
-    "must be an image reference such as registry.example.com/memcached-operator-agent:0.1.0; omit the field to use "
-    "the agent of the operator's release",
-    "spec.agent.image",
-)
-
-_CLIENTS: Final = "networkPolicy.metricsFrom"
-_NO_METRICS: Final = (
-    "must not be set without spec.monitoring, because there are no metrics; remove it or set spec.monitoring"
-)
-
-
-def _clients_without_metrics(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    clients = nested_field(spec, *_CLIENTS.split("."))
-    if clients is not None and not is_object(spec.get("monitoring")):
-        yield Violation(f".{_CLIENTS}", clients, _NO_METRICS)
-
-
-METRICS_CLIENTS: Final = Rule(
-    "spec",
-    _clients_without_metrics,
-    f"has(self.monitoring) || !has(self.networkPolicy) || !has(self.{_CLIENTS})"
-    # As `inputs` would, for a list: an update that changes neither field may keep the violation.
-    " || (oldSelf.hasValue() && !has(oldSelf.value().monitoring)"
-    f" && oldSelf.value().?networkPolicy.?metricsFrom.orValue([]) == self.{_CLIENTS})",
-    _NO_METRICS,
-    field_path=f".{_CLIENTS}",
-)
-"""With `monitoring.enabled: false` the list may stay, as all settings of a feature that is disabled."""
 
 _WATCHES_CEL: Final = "self.?monitoring.?insight.?enabled.orValue(self.?monitoring.?insight.hasValue())"
 _NO_WATCH: Final = "--disable-watch"
@@ -100,13 +66,10 @@ WATCHER: Final = field_rule(
 MONITORING_RULES: Final = (
     *blocking(
         INTERVAL,
-        *(
-            rule
-            for labels in _LABELS
-            for rule in (own_rule(labels, OWN_LABELS), label_key_rule(labels), label_value_rule(labels))
-        ),
+        *POD_MONITOR_LABELS,
+        *label_rules("spec.monitoring.rules.labels"),
         AGENT_IMAGE,
-        *resource_rules("spec.agent.resources"),
+        *AGENT_RESOURCES,
         WATCH,
         WATCHER,
     ),

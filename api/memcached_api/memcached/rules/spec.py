@@ -6,19 +6,18 @@ from typing import Any, Final
 from memcached_api.memcached.rules.cache import CACHE_RULES
 from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
-from memcached_api.memcached.rules.placing import PLACING_RULES, ZERO
-from memcached_api.memcached.rules.tls import TLS_RULES, secret_rule
+from memcached_api.memcached.rules.tls import TLS_RULES
 from memcached_api.memcached.rules.warm_restart import WARM_RESTART_RULES
 from memcached_api.memcached.rules.warm_up import STABLE, WARM_UP_RULES
-from memcached_api.memcached.tls import MIN_PORT
+from memcached_api.shared.rules.images import IMAGE_RULES
+from memcached_api.shared.rules.placing import PLACING_RULES, ZERO
+from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import (
     MAX_PORT,
     NAME,
     RESOURCES,
-    image_rule,
     range_rule,
     size_rule,
-    unique_rule,
 )
 from memcached_api.validation.rules import Rule, TransitionRule, Violation, blocking, field_rule
 from memcached_api.values import nested_field
@@ -30,21 +29,6 @@ CONTAINER_PORT: Final = range_rule(
     MIN_PORT,
     MAX_PORT,
     "; memcached does not run as root and cannot bind a lower port; use 11211, its default",
-)
-
-IMAGE: Final = image_rule(
-    "must be an image reference such as docker.io/library/memcached:1.6.38 or host:5000/name@sha256:<64 hexadecimal "
-    "digits>; omit the field on create to use the operator's default",
-)
-
-IMAGE_PULL_SECRET: Final = secret_rule("spec.imagePullSecrets[*].name")
-
-UNIQUE_IMAGE_PULL_SECRETS: Final = unique_rule(
-    "spec.imagePullSecrets",
-    "name",
-    "a.name == b.name",
-    "must be unique in imagePullSecrets; remove one of the two",
-    lambda secret: secret.get("name"),
 )
 
 POOLED: Final = "Pooled"
@@ -150,9 +134,7 @@ RULES: Final = (
         NAME,
         SIZE,
         CONTAINER_PORT,
-        IMAGE,
-        IMAGE_PULL_SECRET,
-        UNIQUE_IMAGE_PULL_SECRETS,
+        *IMAGE_RULES,
         *RESOURCES,
     ),
     *CACHE_RULES,

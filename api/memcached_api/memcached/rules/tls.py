@@ -4,15 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.monitoring import AGENT_PORTS
-from memcached_api.memcached.tls import LOOPBACK_PORT, MIN_PORT
-from memcached_api.validation.common_rules import (
-    MAX_PORT,
-    MAX_SUBDOMAIN_LENGTH,
-    SUBDOMAIN,
-    matches,
-    range_rule,
-)
+from memcached_api.shared.monitoring import AGENT_PORTS
+from memcached_api.shared.rules.secrets import secret_rule
+from memcached_api.shared.rules.tls import CLIENT_CA, SECRETS, agent_ports_rule, loopback_port_rule
+from memcached_api.shared.tls import LOOPBACK_PORT, MIN_PORT
+from memcached_api.validation.common_rules import MAX_PORT, range_rule
 from memcached_api.validation.rules import Rule, Violation, blocking, field_rule, value_rule
 from memcached_api.values import is_array, is_object, nested_field
 
@@ -20,17 +16,6 @@ Spec = Mapping[str, Any]
 
 DEFAULT_PORT: Final = 11211
 """The value of `containerPort` if it is absent."""
-
-
-def secret_rule(path: str) -> Rule:
-    """The rule that a field is the name of a Secret."""
-    return value_rule(
-        path,
-        lambda name: len(name) <= MAX_SUBDOMAIN_LENGTH and matches(SUBDOMAIN, name),
-        f"self.matches(r'{SUBDOMAIN}')",
-        "must be the name of a Secret in this namespace: lower-case letters, digits, '-' and '.', at most "
-        f"{MAX_SUBDOMAIN_LENGTH} characters",
-    )
 
 
 TLS_PORT: Final = range_rule(
@@ -53,10 +38,6 @@ RESERVED_TLS_PORTS: Final = value_rule(
     _RESERVED,
 )
 
-_AGENT_PORTS: Final = (
-    f"must not be {AGENT_PORTS[0]} or {AGENT_PORTS[1]} with spec.monitoring, spec.tls, spec.auth, spec.rollout.warmUp "
-    "or spec.cache.warmRestart, because the agent listens on these ports; use another port"
-)
 _NO_AGENT: Final = (
     "!has(self.tls) && !has(self.auth) && !(has(self.rollout) && has(self.rollout.warmUp))"
     " && !(has(self.cache) && has(self.cache.warmRestart) && self.cache.warmRestart)"
@@ -64,26 +45,14 @@ _NO_AGENT: Final = (
 )
 
 
-AGENT_PORTS_IN_USE: Final = field_rule(
-    "spec",
+AGENT_PORTS_IN_USE: Final = agent_ports_rule(
     "containerPort",
-    lambda spec: not asks_for_agent(spec) or spec.get("containerPort") not in AGENT_PORTS,
-    f"({_NO_AGENT}) || !has(self.containerPort) || !(self.containerPort in {list(AGENT_PORTS)})",
-    _AGENT_PORTS,
+    asks_for_agent,
+    _NO_AGENT,
+    "spec.monitoring, spec.tls, spec.auth, spec.rollout.warmUp or spec.cache.warmRestart",
 )
 
-_LOOPBACK: Final = (
-    f"must not be {LOOPBACK_PORT} with spec.tls, because memcached serves the agent on this port; use another port"
-)
-
-
-LOOPBACK_PORT_IN_USE: Final = field_rule(
-    "spec",
-    "containerPort",
-    lambda spec: not is_object(spec.get("tls")) or spec.get("containerPort") != LOOPBACK_PORT,
-    f"!has(self.tls) || !has(self.containerPort) || self.containerPort != {LOOPBACK_PORT}",
-    _LOOPBACK,
-)
+LOOPBACK_PORT_IN_USE: Final = loopback_port_rule("containerPort")
 
 _SAME_PORT: Final = (
     "must not be Enabled unless spec.tls.port differs from spec.containerPort, which serves clients without TLS; set "
@@ -103,20 +72,6 @@ PLAINTEXT: Final = field_rule(
     "!has(self.tls) || !has(self.tls.plaintext) || self.tls.plaintext != 'Enabled' || (has(self.tls.port)"
     f" && self.tls.port != (has(self.containerPort) ? self.containerPort : {DEFAULT_PORT}))",
     _SAME_PORT,
-)
-
-_CLIENT_CA: Final = (
-    "must be set only with clientAuth Request or Require, because otherwise no client is verified; remove it or set "
-    "spec.tls.clientAuth"
-)
-
-
-CLIENT_CA: Final = field_rule(
-    "spec.tls",
-    "clientCASecretName",
-    lambda tls: tls.get("clientCASecretName") is None or tls.get("clientAuth") not in (None, "None"),
-    "!has(self.clientCASecretName) || (has(self.clientAuth) && self.clientAuth != 'None')",
-    _CLIENT_CA,
 )
 
 _NO_CERTIFICATE: Final = "must not be enabled without spec.tls, whose certificate it uses; set spec.tls, or remove it"
@@ -159,7 +114,8 @@ PROTOCOL: Final = Rule(
 )
 
 TLS_RULES: Final = blocking(
-    *map(secret_rule, ("spec.tls.secretName", "spec.tls.clientCASecretName", "spec.auth.secretName")),
+    *SECRETS,
+    secret_rule("spec.auth.secretName"),
     TLS_PORT,
     RESERVED_TLS_PORTS,
     AGENT_PORTS_IN_USE,

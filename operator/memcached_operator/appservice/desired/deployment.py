@@ -11,6 +11,7 @@ from memcached_api.kubernetes import ResourceRequirements, canonical_env
 from memcached_api.quantity import canonical_resource_list
 from memcached_operator.appservice.desired.ports import container_ports
 from memcached_operator.kube.resource import Object
+from memcached_operator.shared.pods import drain
 from memcached_operator.workloads import children
 
 APP_NAME = "appservice"
@@ -45,7 +46,7 @@ def _container(name: str, spec: AppServiceSpec) -> Object:
         container["resources"] = _resources(spec.resources)
     if spec.ports:
         container["ports"] = container_ports(spec.ports)
-        container["lifecycle"] = {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}}
+        container["lifecycle"] = drain(DRAIN_SECONDS)
     return container
 
 

@@ -2,8 +2,9 @@
 
 from memcached_api.memcached.effective import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
-from memcached_operator.memcached.addresses import CONNECTION_SUFFIX, fixed_servers, host, servers
+from memcached_operator.memcached.addresses import CONNECTION_SUFFIX, fixed_servers, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
+from memcached_operator.shared.dns import host
 from memcached_operator.workloads import children
 
 

@@ -7,7 +7,6 @@ from memcached_api.images import Images
 from memcached_api.memcached.effective import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.placement import strategy
 from memcached_operator.memcached.desired.pods import (
     APP_NAME,
     COMPONENT,
@@ -15,6 +14,7 @@ from memcached_operator.memcached.desired.pods import (
     with_pod_metadata,
     workload_pod,
 )
+from memcached_operator.shared.placement import strategy
 from memcached_operator.workloads import children
 from memcached_operator.workloads.pods import has_completed
 

@@ -13,13 +13,15 @@ from memcached_api.images import Images
 from memcached_api.memcached.effective import Effective, Ports, effective, ports, verbosity
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
 from memcached_api.memcached.options import arguments
-from memcached_api.memcached.placing import PodSpec, security_context
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
+from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, warm_up_of
+from memcached_api.memcached.warm_up import setting
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets, warm_restart
-from memcached_operator.memcached.desired.agent import RESTRICTED, agent, volumes
-from memcached_operator.memcached.desired.placement import placement, pod_metadata
+from memcached_operator.memcached.desired.agent import agent, volumes
+from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
+from memcached_operator.shared import pods
+from memcached_operator.shared.pods import RESTRICTED
 from memcached_operator.workloads import children
 
 APP_NAME = "memcached"
@@ -32,7 +34,7 @@ TLS_PORT_NAME = "memcached-tls"
 DRAIN_SECONDS = 5
 """Seconds from the start of a pod's termination to SIGTERM. memcached closes client connections ~1 s after SIGTERM."""
 
-DRAIN = {"preStop": {"sleep": {"seconds": DRAIN_SECONDS}}}
+DRAIN = pods.drain(DRAIN_SECONDS)
 """The lifecycle of memcached's container. One that keeps its items does not wait: it is stopped to start again."""
 
 LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 5
@@ -44,30 +46,23 @@ _VERBOSITY = ((), ("-v",), ("-vv",))
 
 def with_pod_metadata(workload: Object, spec: MemcachedSpec) -> Object:
     """A workload whose pods have the labels and annotations of the spec too."""
-    template = children.with_metadata(workload["spec"]["template"], **pod_metadata(spec.pod_template, spec.rollout))
-    return {**workload, "spec": {**workload["spec"], "template": template}}
+    warm_up = warm_up_of(spec)
+    annotations = {} if warm_up is None else {WARM_UP_ANNOTATION: setting(warm_up)}
+    return pods.with_pod_metadata(workload, spec.pod_template, spec.rollout, annotations)
 
 
 def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
     """The pod spec: non-root containers with a read-only root file system, memcached and, if needed, the agent."""
-    selector = children.selector(cr, APP_NAME)
-    placed = spec.pod_template.spec if spec.pod_template else PodSpec()
-    pod: dict[str, Any] = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": security_context(placed),
-        "containers": [_container(spec, images.memcached)],
-        **placement(placed, selector),
-    }
+    containers = [_container(spec, images.memcached)]
+    added: Object = {}
     if needs_agent(spec):
         restarts = warm_restart.agent_options() if restarts_warm(spec) else []
-        pod["containers"].append(agent(spec, images.agent, *restarts))
-        pod["volumes"] = [*_volumes(spec), *secrets.volumes(spec)]
+        containers.append(agent(spec, images.agent, *restarts))
+        added["volumes"] = [*_volumes(spec), *secrets.volumes(spec)]
     if spec.auth is not None or restarts_warm(spec):
-        pod["shareProcessNamespace"] = True  # so that the agent can signal memcached
-    if spec.image_pull_secrets:
-        pod["imagePullSecrets"] = [{"name": secret.name} for secret in spec.image_pull_secrets]
-    return pod
+        added["shareProcessNamespace"] = True  # so that the agent can signal memcached
+    selector = children.selector(cr, APP_NAME)
+    return {**pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets), **added}
 
 
 def _volumes(spec: MemcachedSpec) -> Iterator[Object]:

@@ -1,7 +1,8 @@
 """The PrometheusRule of a Memcached, through which the Prometheus operator finds its alerts."""
 
-from memcached_api.memcached.monitoring import Rules, is_enabled
+from memcached_api.memcached.monitoring import Rules
 from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kube.resource import PROMETHEUS_RULES, Object
 from memcached_operator.memcached.alerts.caches import GROUP, rules_of
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT

@@ -12,7 +12,7 @@ from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.agent import MOUNT_PATH, VOLUME
+from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
 
 ARGS_ANNOTATION: Final = "memcached-operator.example.com/args"
 """Annotation of a pod: the arguments of memcached, which can change while the pod runs. None contains a space."""

@@ -11,12 +11,12 @@ from memcached_api.memcached.types import MemcachedSpec, restarts_warm
 from memcached_api.resizing import by_value
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.desired.agent import CONTAINER as AGENT
 from memcached_operator.memcached.desired.pods import changeable_arguments
 from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION, args
 from memcached_operator.memcached.updates.origin import with_origin
 from memcached_operator.memcached.updates.target import InPlace
 from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
+from memcached_operator.shared.agent import CONTAINER as AGENT
 from memcached_operator.workloads import children
 
 MEMORY_ANNOTATION: Final = "memcached-operator.example.com/memory"

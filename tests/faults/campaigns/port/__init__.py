@@ -6,7 +6,7 @@ from functools import partial
 
 from faults.campaigns.port import bodies, floods, slow, strings
 from faults.campaigns.port.setup import BEGIN, HEADER, MAX_BODY, Setup
-from faults.case import Case, References
+from faults.case import Case, References, in_gate
 from faults.sandbox import Sandbox
 from faults.webhook import client_context, client_session, webhook
 
@@ -69,11 +69,12 @@ async def run(sandbox: Sandbox, _: References, scenario: Scenario, limit: float)
 
 def cases() -> list[Case]:
     """One case per scenario."""
-    return [
+    found = [
         *(_case(name, partial(run, scenario=scenario, limit=REVIEW_TIMEOUT)) for name, scenario in SCENARIOS.items()),
         *(_case(name, partial(run, scenario=scenario, limit=QUICK), alone=True) for name, scenario in ALONE.items()),
     ]
+    return in_gate(found, "port/random-bytes", "port/costly-reviews", "port/unread-responses", "port/no-handshakes")
 
 
 def _case(name: str, run: Callable[[Sandbox, References], Awaitable[None]], *, alone: bool = False) -> Case:
-    return Case(f"fuzz/port/{name}", run, alone=alone, limit=180)
+    return Case(f"port/{name}", run, alone=alone, limit=180)

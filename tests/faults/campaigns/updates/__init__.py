@@ -1,4 +1,4 @@
-"""T16: the operator updates the pods of a StatefulSet in place, or replaces them, one at a time."""
+"""The operator updates the pods of a StatefulSet in place, or replaces them, one at a time."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -9,7 +9,7 @@ from faults.campaigns.updates import two
 from faults.campaigns.updates.changes import CHANGES, DELETE, MISSING_IMAGES, PATCH, RESIZE
 from faults.campaigns.updates.ledger import ORIGIN, REVISION
 from faults.campaigns.updates.run import Disturbance, at_write, run
-from faults.case import Case
+from faults.case import Case, in_gate
 from faults.faulty import Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD
@@ -73,7 +73,7 @@ CORRECTIONS = ("corrected", "back", "killed")
 
 def cases() -> list[Case]:
     """All cases."""
-    found = [Case(f"T16/{name}/alone", partial(run, change=change), limit=360) for name, change in CHANGES.items()]
+    found = [Case(f"updates/{name}/alone", partial(run, change=change), limit=360) for name, change in CHANGES.items()]
     found += [_at(name, how, what, rule) for name, how, what, rule in _faults()]
     for how, (disturb, names) in DISTURBANCES.items():
         found += [_case(f"{name}/{how}", partial(run, change=CHANGES[name], disturb=disturb)) for name in names]
@@ -87,7 +87,7 @@ def cases() -> list[Case]:
     for how, takeover in TAKEOVERS.items():
         for name in REJECTED:
             run_two = partial(two.run, change=CHANGES[name], takeover=takeover)
-            found.append(Case(f"T16/{name}/{how}", run_two, limit=360))
+            found.append(Case(f"updates/{name}/{how}", run_two, limit=360))
     for code, reason in REFUSALS.items():
         rule = at_write(RESIZE, Reject(code, reason), times=None)
         found.append(
@@ -99,18 +99,18 @@ def cases() -> list[Case]:
                 found.append(
                     _case(f"{name}/missing-{then}", partial(run, change=change, disturb=partial(d.missing, then=then)))
                 )
-    return found
+    return in_gate(found, "updates/memory/lost/3-patch-pods")
 
 
 def _case(name: str, function: partial[Any]) -> Case:
     """A case in which nothing happens by a sync."""
-    return Case(f"T16/{name}", function, sync_period=LONG_SYNC_PERIOD, limit=360)
+    return Case(f"updates/{name}", function, sync_period=LONG_SYNC_PERIOD, limit=360)
 
 
 def _at(name: str, how: str, what: str, rule: Rule) -> Case:
     """A case with a fault at a write. If its reply is lost, no sync may cause the retry."""
     period = LONG_SYNC_PERIOD if how == "lost" else None
-    return Case(f"T16/{name}/{how}/{what}", partial(run, change=CHANGES[name], rule=rule), sync_period=period)
+    return Case(f"updates/{name}/{how}/{what}", partial(run, change=CHANGES[name], rule=rule), sync_period=period)
 
 
 def _faults() -> Iterator[tuple[str, str, str, Rule]]:

@@ -1,4 +1,4 @@
-"""A case of T16: an update of pods, with a fault or a disturbance, and the checks of what happened to each pod."""
+"""A case of updates: an update of pods, with a fault or a disturbance, and the checks of what happened to each pod."""
 
 import asyncio
 import time

@@ -86,8 +86,11 @@ def next_spec(chance: random.Random, spec: Object, images: tuple[str, ...] = ("1
 
 
 def restarted(chance: random.Random, spec: Object) -> Object:
-    """The spec with which all pods are replaced."""
-    return {**spec, "rollout": {**spec["rollout"], "restartedAt": f"2030-01-01T00:{chance.randint(10, 59)}:00Z"}}
+    """The spec with which all pods are replaced: the time is another one than before."""
+    minute = chance.randint(10, 59)
+    at = f"2030-01-01T00:{minute}:00Z"
+    at = "2030-01-01T00:09:00Z" if spec["rollout"].get("restartedAt") == at else at
+    return {**spec, "rollout": {**spec["rollout"], "restartedAt": at}}
 
 
 def disturb(chance: random.Random, cluster: Cluster) -> None:

@@ -1,0 +1,1 @@
+"""TLS for the ports of all programs. It needs only the standard library."""

@@ -1,0 +1,84 @@
+"""The known problems of memcached releases that concern caches of this operator.
+
+Problems of what caches do not use are left out: SASL, the proxy, listeners of the binary protocol, external storage.
+A new release of memcached: docs/releasing.md.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from memcached_api.image import Release, official_release
+
+
+class Use(Enum):
+    """What a cache must use to be affected by a problem."""
+
+    ANY = ""
+    AUTH = "auth"
+    WARM_RESTART = "cache.warmRestart"
+
+
+class Problem(NamedTuple):
+    """A problem of all releases up to `seen`, the newest one whose sources have it. `corrected`: a release without it.
+
+    `effect`: what can happen, as a clause. `source`: the commit in memcached's repository, by its first digits. `use`:
+    the caches that it affects.
+    """
+
+    seen: Release
+    corrected: Release
+    effect: str
+    source: str
+    use: Use = Use.ANY
+
+
+OLD, SECURE, NEWEST = (1, 6, 38), (1, 6, 42), (1, 6, 45)
+"""The releases whose sources were compared. Nothing is said of those between the last two."""
+PROBLEMS: Final = (
+    Problem(OLD, SECURE, "a client can crash memcached with one line, without a login", "9981d748f", Use.AUTH),
+    Problem(SECURE, NEWEST, "a client can crash memcached with an empty line, without a login", "af05c9302", Use.AUTH),
+    Problem(OLD, SECURE, "a change of the users can disturb logins at the same time", "57934a1d0", Use.AUTH),
+    Problem(SECURE, NEWEST, "a damaged file of a warm restart can crash memcached", "0d77dc6c3", Use.WARM_RESTART),
+    Problem(SECURE, NEWEST, "a client that lists all keys and stops reading can damage memory", "7eeac6e9a"),
+    Problem(SECURE, NEWEST, "a closed `watch` connection can crash memcached", "e7793811f"),
+    Problem(SECURE, NEWEST, "moving memory between sizes of items can crash memcached", "0240ddee0"),
+)
+"""The most important one first."""
+
+MAX_EFFECTS: Final = 3
+"""Effects in the sentence of a status."""
+NAME: Final = "memcached"
+REPORT: Final = "has known problems, which"
+"""A part of each sentence about them."""
+
+
+def known_problems(image: str, *, auth: bool, warm_restart: bool) -> list[Problem]:
+    """The problems of a cache with this image, the most important one first.
+
+    Empty also if the image does not say which release it contains: another registry's, a tag such as `1.6`, a digest.
+    """
+    release = official_release(image, NAME)
+    used = {Use.ANY, *([Use.AUTH] if auth else []), *([Use.WARM_RESTART] if warm_restart else [])}
+    return [each for each in PROBLEMS if release is not None and release <= each.seen and each.use in used]
+
+
+def sentence(image: str, problems: Sequence[Problem], effects: int = MAX_EFFECTS) -> str:
+    """What can happen with the image, and the release that corrects it. `problems`: at least one of this image.
+
+    `effects`: of so many problems.
+    """
+    release = official_release(image, NAME)
+    rest = len(problems) - effects
+    named = [each.effect for each in problems[:effects]] + ([f"{rest} more"] if rest > 0 else [])
+    return f"memcached {text(release or ())} {REPORT} {text(corrected(problems))} corrects: {'; '.join(named)}"
+
+
+def corrected(problems: Sequence[Problem]) -> Release:
+    """The first release that is known to have none of the problems."""
+    return max(each.corrected for each in problems)
+
+
+def text(release: Release | tuple[()]) -> str:
+    """A release as in a tag: `1.6.45`."""
+    return ".".join(map(str, release))

@@ -1,0 +1,44 @@
+"""The agent's container, errors of containers, and the fields of a spec that govern placement: data for messages."""
+
+import re
+from typing import Final
+
+from memcached_operator.shared import agent
+from memcached_operator.workloads.rules import OwnContainer
+
+CREDENTIALS: Final = "name a Secret with the registry's credentials in spec.imagePullSecrets"
+
+MISSING_PROGRAM: Final = re.compile(r"executable file not found|no such file or directory")
+"""The container runtime's errors for an image without the program of the container."""
+
+ROOT: Final = re.compile(r"runAsNonRoot and image ")
+"""The kubelet's errors for an image whose user is root or a name, and a container without `runAsUser` (kubernetes
+pkg/kubelet/kuberuntime/security_context_others.go)."""
+
+USER: Final = "set spec.podTemplate.spec.securityContext.runAsUser"
+
+AGENT: Final = OwnContainer(
+    image="spec.agent.image",
+    credentials=CREDENTIALS,
+    memory="raise spec.agent.resources.limits.memory",
+    start=((MISSING_PROGRAM, "correct spec.agent.image"), (ROOT, USER)),
+    ports=frozenset({agent.METRICS_PORT_NAME, agent.PROBES_PORT_NAME}),
+)
+
+
+def scheduling(memory: str, others: str) -> dict[str, str]:
+    """The remedy by a part of the scheduler's message. These parts are the same in Kubernetes 1.30 to 1.37.
+
+    `memory`: if nodes have too little of it. `others`: if the anti-affinity of existing pods keeps a pod away.
+    """
+    return {
+        "were unschedulable": "uncordon a node, or add one",
+        "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
+        "Insufficient memory": memory,
+        "untolerated taint": "add spec.podTemplate.spec.tolerations, or remove the taint",
+        "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
+        "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
+        "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",
+        "existing pods anti-affinity": others,
+        "Too many pods": "add a node",
+    }

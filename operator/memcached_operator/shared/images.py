@@ -1,0 +1,65 @@
+"""The images of an object: those of its spec, or those that the operator chose for it when it was created."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memcached_api.image import is_reference
+from memcached_api.images import Images
+from memcached_api.shared.agent import Agent
+from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.workloads.rules import specs_of
+
+PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
+PINNED_AGENT_ANNOTATION = "memcached-operator.example.com/default-agent-image"
+"""Annotations of a workload whose object has no `spec.image` or `spec.agent.image`, because the webhook was
+unavailable. Their value is the default image at that time, so that a later release does not restart the cache."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The images of an object. `pins`: annotations of its workload that keep those that its spec does not name.
+
+    `forged`: the names of those whose live value another client has changed to what is not an image.
+    """
+
+    images: Images
+    pins: dict[str, str]
+    forged: tuple[str, ...] = ()
+
+
+def chosen(image: str | None, agent: Agent | None, live: Object | None, defaults: Images, *, has_agent: bool) -> Chosen:
+    """The images of an object, from the fields `image` and `agent` of its spec.
+
+    `live`: its workload, or None. `defaults`: those of this release. `has_agent`: whether its pods have an agent.
+    """
+    pins: dict[str, str] = {}
+    if not image:
+        pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached
+    if has_agent and not (agent and agent.image):
+        pins[PINNED_AGENT_ANNOTATION] = pinned_image(live, PINNED_AGENT_ANNOTATION) or defaults.agent
+    images = Images(
+        image or pins[PINNED_IMAGE_ANNOTATION],
+        (agent and agent.image) or pins.get(PINNED_AGENT_ANNOTATION, ""),
+    )
+    recorded = nested_map(live or {}, "metadata", "annotations")
+    return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
+
+
+def count_outdated_images(objects: Iterable[Object], default: str) -> int:
+    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
+    return sum(nested_map(obj, "spec").get("image", default) != default for obj in objects)
+
+
+def live_image(live: Object | None, container: str) -> str:
+    """The image of a container in a workload, which a pause keeps; empty without one."""
+    template = nested_map(live or {}, "spec", "template")
+    return next((each["image"] for each in specs_of(template, "containers", container)), "")
+
+
+def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:
+    """The image that this or an earlier release of the operator chose for an object that names none.
+
+    `live`: its workload, or None. An annotation that is not an image is ignored: another client can change it.
+    """
+    image = None if live is None else nested_map(live, "metadata", "annotations").get(annotation)
+    return image if image is not None and is_reference(image) else None

@@ -1,0 +1,73 @@
+"""`status -A`: one row for each cache of the cluster."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from rich.text import Text
+
+from kubectl_memcached import output
+from kubectl_memcached.cluster.kubectl import Kubectl
+from kubectl_memcached.model import conditions, upgrading
+from kubectl_memcached.model.objects import RESOURCE, Object, full_name, integer, text
+
+COLUMNS: Final = ("CACHE", "READY", "PODS", "MEMORY", "IMAGE", "PROBLEM")
+HEALTHY_COLUMNS: Final = 5
+OUTDATED: Final = "known problems of its image: run `{}`"
+
+
+def show(kubectl: Kubectl, selector: str, *, as_json: bool) -> bool:
+    """Show the caches of all namespaces; returns whether all are ready. Raises PluginError."""
+    options = ["--all-namespaces", *([f"--selector={selector}"] if selector else [])]
+    listed = kubectl.list("list Memcacheds", RESOURCE, *options)
+    crs = sorted(listed, key=lambda cr: (conditions.is_ready(cr), full_name(cr)))
+    if as_json:
+        output.print_json({"caches": [_document(cr, kubectl.cluster_options) for cr in crs]})
+    else:
+        console = output.console()
+        rows = [_cells(cr, kubectl.cluster_options) for cr in crs]
+        names, lines = output.without_empty(COLUMNS, rows, kept=HEALTHY_COLUMNS)
+        output.show(console, *output.tables(names, lines, console.width, right=["PODS", "MEMORY"], folded=["PROBLEM"]))
+        outdated = sum(bool(upgrading.corrected_in(cr)) for cr in crs)
+        ready = sum(conditions.is_ready(cr) for cr in crs)
+        have = "has" if outdated == 1 else "have"
+        counts = f"{ready} of {len(crs)} caches are ready, {outdated} {have} an image with known problems."
+        output.show(console, "", counts)
+    return all(conditions.is_ready(cr) for cr in crs)
+
+
+def _problem(cr: Object, options: Sequence[str]) -> str:
+    """The first of: no status, the message of a condition that is not healthy, known problems of the image.
+
+    `options`: those with which the user's kubectl reaches the cluster.
+    """
+    found = {each.type: each for each in conditions.conditions(cr)}
+    unhealthy = [found[kind] for kind in ("Degraded", "Available", "Progressing") if kind in found]
+    messages = [each.message for each in unhealthy if not each.healthy]
+    command = upgrading.remedy(cr, options)
+    return conditions.unobserved(cr) or next(iter(messages), "") or (OUTDATED.format(command) if command else "")
+
+
+def _cells(cr: Object, options: Sequence[str]) -> list[str | Text]:
+    ready = conditions.is_ready(cr)
+    size, there = integer(cr, "spec", "size"), integer(cr, "status", "readyReplicas")
+    return [
+        full_name(cr),
+        output.styled("yes" if ready else "no", output.GOOD if ready else output.BAD),
+        f"{there or 0}/{1 if size is None else size}",
+        text(cr, "status", "cache", "memory") or "-",
+        text(cr, "spec", "image") or "-",
+        _problem(cr, options) or "-",
+    ]
+
+
+def _document(cr: Object, options: Sequence[str]) -> dict[str, Any]:
+    return {
+        "namespace": text(cr, "metadata", "namespace"),
+        "name": text(cr, "metadata", "name"),
+        "ready": conditions.is_ready(cr),
+        "size": integer(cr, "spec", "size"),
+        "readyReplicas": integer(cr, "status", "readyReplicas"),
+        "image": text(cr, "spec", "image"),
+        "problem": _problem(cr, options),
+        "correctedIn": upgrading.corrected_in(cr),
+    }

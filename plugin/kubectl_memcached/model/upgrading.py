@@ -1,0 +1,309 @@
+"""What an upgrade of memcached changes, and what it leaves alone."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from kubectl_memcached.model import conditions, images, owners
+from kubectl_memcached.model.objects import Object, integer, mapping, text
+from kubectl_memcached.model.shell import Shell
+
+_UNCONFIRMED: Final = "keeps its items, but this was not confirmed"
+_CRASHES: Final = r"container memcached (?:terminated|cannot be started)"
+OF_IMAGE: Final = {
+    "ImageUnavailable": rf"image {{}} of container memcached |{_CRASHES}",
+    "PodsCrashing": _CRASHES,
+    "ProgressDeadlineExceeded": rf"container memcached;|; pod \S+ is not ready;|{_UNCONFIRMED}",
+}
+"""The reasons of Degraded that another image can end, and how the message then names the container of memcached. `{}`:
+its image. A rollout that is late for another cause names this cause.
+"""
+_EFFECT: Final = re.compile(r"this change (.*)")
+_PROBLEM: Final = re.compile(r"memcached \d+\.\d+\.\d+\S* has known problems, which (\d+\.\d+\.\d+) corrects: ")
+"""The start of a notice of the operator, in the message of Degraded."""
+
+
+class State(StrEnum):
+    """What happens to a cache."""
+
+    CHANGE = "change"
+    RUNNING = "running"
+    """It has the image already, but not all pods do."""
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Step:
+    """The upgrade of one cache. `effect`: on the pods and the items, in admission's words. `reason`: why it is skipped
+    or has failed, with the remedy. `known`: a problem of its present image, which the new one can end. `stalled`: since
+    when its rollout was stalled before the change, or empty. `generation`: that of the spec with the new image, or 0.
+    `seconds`: its time. `options`: those with which the user's kubectl reaches the cluster.
+    """
+
+    namespace: str
+    name: str
+    image: str
+    target: str
+    pods: int
+    state: State
+    uid: str
+    reason: str = ""
+    effect: str = ""
+    known: str = ""
+    stalled: str = ""
+    generation: int = 0
+    seconds: float = 0.0
+    options: tuple[str, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """`NAMESPACE/NAME`."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def items_kept(self) -> bool | None:
+        """Whether the cached items are kept; None if that is not known."""
+        if not self.effect or "unless the release is older" in self.effect:
+            return None
+        return "items are lost" not in self.effect
+
+    def command(self, verb: str, to: str = "") -> str:
+        """A command of the plugin for the cache. `to`: the image of `upgrade --to`."""
+        return Shell(self.namespace, self.options).cache(verb, self.name, to)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "namespace": self.namespace,
+            "name": self.name,
+            "image": self.image,
+            "target": self.target,
+            "pods": self.pods,
+            "state": self.state.value,
+            "effect": self.effect,
+            "itemsKept": self.items_kept,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What may be changed. `is_default`: the new image is the operator's default. `by_name`: the user named the caches.
+
+    `take_ownership`: also if another client has set the image, unless it is one that sets it again. `options`: those
+    with which the user's kubectl reaches the cluster.
+    """
+
+    target: str
+    is_default: bool
+    by_name: bool
+    take_ownership: bool = False
+    options: tuple[str, ...] = ()
+
+
+def steps(crs: Sequence[Object], policy: Policy) -> list[Step]:
+    """The upgrades of some Memcacheds.
+
+    A degraded one with the new image is skipped if this image works in another one. Otherwise, it stops the upgrade.
+    """
+    found = [(cr, step(cr, policy)) for cr in crs]
+    works = any(each.image == policy.target and is_complete(cr, each.generation) for cr, each in found)
+    return [_skipped(each, problem(cr, each.generation)) if works else each for cr, each in found]
+
+
+def _skipped(made: Step, degraded: str) -> Step:
+    if made.state is not State.RUNNING or not degraded:
+        return made
+    return replace(made, state=State.SKIPPED, reason=f"it is degraded: {degraded}")
+
+
+def step(cr: Object, policy: Policy) -> Step:
+    """The upgrade of a Memcached."""
+    image, size = text(cr, "spec", "image"), integer(cr, "spec", "size")
+    namespace, name = text(cr, "metadata", "namespace"), text(cr, "metadata", "name")
+    target = image if _is_equal(image, policy) else policy.target
+    uid, pods = text(cr, "metadata", "uid"), 1 if size is None else size
+    made = Step(namespace, name, image, target, pods, State.CHANGE, uid, options=policy.options)
+    generation = integer(cr, "metadata", "generation") or 0
+    if image == target and is_complete(cr, generation) and not owners.is_ours(cr):
+        return replace(made, state=State.DONE)
+    if reason := obstacle(cr, made, policy):
+        return replace(made, state=State.SKIPPED, reason=reason)
+    if image != target:
+        return replace(made, known=problem(cr, 0), stalled=_stalled_since(cr))
+    return replace(made, state=State.RUNNING, generation=generation)
+
+
+def _is_equal(image: str, policy: Policy) -> bool:
+    """Whether an image has the release of the new one: another name of it or, of the default one, also a variant."""
+    numbers, suffix = images.tag(policy.target)
+    if not numbers or images.repository(image) != images.repository(policy.target):
+        return False
+    found = images.tag(image)
+    return not suffix and found[0] == numbers if policy.is_default else found == (numbers, suffix)
+
+
+def obstacle(cr: Object, made: Step, policy: Policy) -> str:
+    """Why a cache is left alone, with the remedy; empty if it can be changed."""
+    if reason := _deleted(cr, made):
+        return reason
+    if made.image != made.target and (reason := _kept(cr, made, policy)):
+        return reason
+    if reason := _paused(cr, made):
+        return reason
+    is_other_name = made.image == made.target != policy.target  # which this command has not set
+    if (degraded := problem(cr, 0)) and (is_other_name or not _is_of_image(cr, made.image)):
+        return f"it is degraded: {degraded}"
+    return conditions.unobserved(cr) if made.image != made.target or not conditions.conditions(cr) else ""
+
+
+def interruption(cr: Object, begun: Step) -> str:
+    """Why a cache that is being upgraded is left to the client that has changed it; empty if it goes on."""
+    return _lost(cr, begun) or _paused(cr, begun)
+
+
+def _lost(cr: Object, begun: Step) -> str:
+    """Why a cache does not get the new image any more: another client has deleted it, or has set another image."""
+    image = text(cr, "spec", "image")
+    other = f"another client has set its image to {image or '-'}" if image != begun.target else ""
+    return _deleted(cr, begun) or other
+
+
+def _deleted(cr: Object, made: Step) -> str:
+    if text(cr, "metadata", "uid") != made.uid:
+        return "it was deleted, and another one has its name"
+    return "it is being deleted" if text(cr, "metadata", "deletionTimestamp") else ""
+
+
+def _paused(cr: Object, made: Step) -> str:
+    if mapping(cr, "spec", "rollout").get("paused") is not True:
+        return ""
+    return f"its rollout is paused: run {made.command('resume')} first"
+
+
+def _is_of_image(cr: Object, image: str) -> bool:
+    """Whether another image can end the problem of a degraded cache. `image`: its present one; empty if not known."""
+    found = conditions.condition(cr, "Degraded")
+    pattern = OF_IMAGE.get(found.reason)
+    return pattern is not None and re.search(pattern.format(re.escape(image) or r"\S+"), found.message) is not None
+
+
+def _kept(cr: Object, made: Step, policy: Policy) -> str:
+    """Why a cache keeps its image, which is not the new one."""
+    owned = owners.obstacle(cr, policy.target, take_ownership=policy.take_ownership)
+    return owned or _of_another_kind(made, policy)
+
+
+def _of_another_kind(made: Step, policy: Policy) -> str:
+    """Why the new image could be a wrong one for the cache, unless the user names both."""
+    newest = images.release(policy.target)
+    own = images.with_release(made.image, ".".join(map(str, newest)) or "TAG")
+    same = images.repository(made.image) == images.repository(policy.target)
+    if made.image and not same and not (policy.by_name and not policy.is_default):
+        return f"its image is from another repository: run {made.command('upgrade', own)}"
+    numbers, suffix = images.tag(made.image)
+    if not policy.is_default:
+        wanted, _ = images.tag(policy.target)
+        is_older = bool(wanted) and wanted < numbers
+        return "its release is newer: name the cache to go back" if is_older and not policy.by_name else ""
+    if not (newest and made.image):
+        return ""
+    if numbers > newest:
+        return f"its release is newer than the default: run {made.command('upgrade', policy.target)}, if that is right"
+    if not numbers or suffix:
+        likely = own if suffix else policy.target
+        return f"its tag is not that of an older release: run {made.command('upgrade', likely)}, if that is right"
+    return ""
+
+
+def effect(warnings: Iterable[str]) -> str:
+    """The effect of the change on pods and items, from the warnings of admission; empty if it says nothing."""
+    return next((found[1] for found in map(_EFFECT.search, warnings) if found), "")
+
+
+def problem(cr: Object, generation: int) -> str:
+    """The message of Degraded, if it is True for this generation of the spec or a later one. Otherwise empty."""
+    found = conditions.condition(cr, "Degraded")
+    observed = integer(cr, "status", "observedGeneration") or 0
+    return found.message if not found.healthy and observed >= generation else ""
+
+
+def failure(cr: Object, begun: Step) -> str:
+    """The problem of a cache that is being upgraded; empty without one, or while it can be that of the old image.
+
+    If the old image had one, a message that does not name the new image can be of pods that still have the old one, and
+    the same message stays for a while after a pod has recovered. A rollout that becomes stalled ends this: the operator
+    gives the new image to no other pod.
+    """
+    found = "" if _lost(cr, begun) else problem(cr, begun.generation)
+    is_of_new = f"image {begun.target} " in found or (found != begun.known and _has_updated(cr, begun.pods))
+    return found if not begun.known or is_of_new or _stalled_since(cr) not in ("", begun.stalled) else ""
+
+
+def is_of_change(cr: Object, begun: Step) -> bool:
+    """Whether the problem of a cache is that of the new image, so that other caches would get it too.
+
+    It is not if another client has changed the spec since.
+    """
+    is_unchanged = begun.generation in (0, integer(cr, "metadata", "generation"))
+    return is_unchanged and _is_of_image(cr, begun.target)
+
+
+def _stalled_since(cr: Object) -> str:
+    """The time since when the rollout of a cache is stalled; empty if it is not."""
+    found = conditions.condition(cr, "Progressing")
+    return found.since if found.reason == "Stalled" else ""
+
+
+def is_complete(cr: Object, generation: int) -> bool:
+    """Whether all pods have this generation of the spec, and are ready and warm."""
+    paused = any(each.reason == "Paused" for each in conditions.conditions(cr))
+    size = integer(cr, "spec", "size")
+    observed = (integer(cr, "status", "observedGeneration") or 0) >= generation
+    return observed and not paused and conditions.is_ready(cr) and _has_updated(cr, 1 if size is None else size)
+
+
+def _has_updated(cr: Object, pods: int) -> bool:
+    """Whether so many pods have the current template. An older operator does not count them."""
+    updated = integer(cr, "status", "updatedReplicas")
+    return updated is None or updated >= pods
+
+
+def progress_message(cr: Object) -> str:
+    """What the operator says about the rollout."""
+    found = conditions.condition(cr, "Progressing")
+    return "" if found.healthy else found.message
+
+
+def corrected_in(cr: Object) -> str:
+    """The release of memcached that corrects the known problems of a cache's, by the operator; empty without any."""
+    message = conditions.condition(cr, "Degraded").message
+    command = f"Run kubectl memcached upgrade -n {text(cr, 'metadata', 'namespace')} {text(cr, 'metadata', 'name')}"
+    found = _PROBLEM.search(message)
+    return found[1] if found and any(f"{command}{end}" in message[found.end() :] for end in " ,") else ""
+
+
+def remedy(cr: Object, options: Sequence[str]) -> str:
+    """The command that ends the known problems of a cache's image; empty without any. It keeps the rest of the tag.
+
+    `options`: those with which the user's kubectl reaches the cluster.
+    """
+    image, corrected = text(cr, "spec", "image"), corrected_in(cr)
+    to = images.with_release(image, corrected) if images.tag(image)[1] else ""
+    shell = Shell(text(cr, "metadata", "namespace"), tuple(options))
+    return shell.cache("upgrade", text(cr, "metadata", "name"), to) if corrected else ""
+
+
+def estimate(steps: Sequence[Step], at_once: int) -> float | None:
+    """Seconds until all are upgraded, by the time per pod so far. None before the first one."""
+    done = [each for each in steps if each.state is State.DONE and each.seconds]
+    pods = sum(each.pods for each in done)
+    if not pods:
+        return None
+    rest = sum(each.pods for each in steps if each.state in (State.CHANGE, State.RUNNING))
+    return sum(each.seconds for each in done) / pods * rest / at_once

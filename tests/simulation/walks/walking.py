@@ -1,0 +1,182 @@
+"""Runs a walk: its steps, the end of all faults, and the checks."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from faults.background import FailedError, TimedOutError
+from faults.calls import Entry
+from faults.esr import JITTER as JITTER_OF_SYNC
+from faults.esr import MAX_QUIET, SYNC_MARGIN, check_rate
+from faults.sandbox import Settings, wait_until
+from memcached_operator.cache.live import MAX_RECHECK
+from memcached_operator.kube.client import WATCH_IDLE_TIMEOUT
+from memcached_operator.kube.reflector import MISSING_PERIOD
+from memcached_operator.reconcile.reverts import CALM
+from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD
+from memcached_operator.runtime.queue import JITTER
+from memcached_operator.status.conditions import PROGRESS_PERIOD, ROLLOUT_PERIOD
+from simulation import clock
+from simulation.operator import logged
+from simulation.walks.actions import THEIRS, Delete, Drift, Put, Release, Scale
+from simulation.walks.disturbances import Compact, Empty, Hold, Inject, Interrupt, Pass
+from simulation.walks.invariants import problem_of
+from simulation.walks.records import violations
+from simulation.walks.references import RESOURCES, measure
+from simulation.walks.specs import NAME, OWNERS, Spec, key_of_owner
+from simulation.walks.strategies import Step, Walk
+from simulation.walks.world import World, is_deleted, world_of
+
+POLL: Final = 1.0
+QUIET_ATTEMPTS: Final = 3
+"""Periods of which one must be without writes: the report of a reverted change ends after a while, with a write."""
+
+
+def limit(walk: Walk) -> float:
+    """Seconds until everything is settled, at the latest, after the faults have ended: what is documented for each.
+
+    The last retry of an object, or of a list or a watch, and what a step makes necessary.
+    """
+    found = [RETRY_AFTER, walk.max_retry_delay * (1 + JITTER), MISSING_PERIOD * (1 + JITTER), ROLLOUT_PERIOD, SLACK]
+    found += {_seconds_after(step) for step in walk.steps}
+    if walk.operators > 1:
+        found.append(LEASE_DURATION + RETRY_PERIOD)
+    if any(isinstance(step, WATCH_STEPS) for step in walk.steps):
+        found.append(MAX_RECHECK)  # the end of a deletion may be missed
+    return sum(found)
+
+
+def _seconds_after(step: Step) -> float:
+    """The time for which a fault has an effect after its end: that of a timeout, or of a limit of writes."""
+    match step:
+        case Inject(fault="hanging" | "silent", what=what):
+            return WATCH_IDLE_TIMEOUT if what.startswith("watch") else REQUEST_SECONDS
+        case Drift():
+            return CALM
+        case _:
+            return 0.0
+
+
+WATCH_STEPS: Final = (Inject, Interrupt, Hold, Pass, Compact, Empty)
+RETRY_AFTER: Final = 7.0
+"""Seconds of the rejections with Retry-After."""
+SLACK: Final = 10.0
+"""Seconds for the reactions themselves, and for a blocked child, which is checked every 10 s."""
+REQUEST_SECONDS: Final = 30.0
+"""Until a request of the operator times out."""
+
+
+def run_walk(walk: Walk) -> list[str]:
+    """Run a walk; return the trace of all requests. Raises AssertionError, with what does not hold."""
+    measure(wanted_after(walk))
+    with logged():
+        problem, trace = clock.run(_run(walk), walk.seed)
+    assert not problem, "\n".join([problem, *map(str, walk.steps), *trace[-LAST:]])
+    return trace
+
+
+LAST: Final = 60
+"""Requests of a walk that fails that are shown."""
+
+
+ENDLESS: Final = 200_000.0
+"""Seconds after which something waits in vain: more than all steps and checks of a walk."""
+
+
+async def _run(walk: Walk) -> tuple[str, list[str]]:
+    settings = Settings(walk.sync_period, walk.max_retry_delay)
+    async with world_of(walk.seed, settings, walk.operators) as world:
+        try:
+            async with asyncio.timeout(ENDLESS):
+                problem = await _problem(walk, world)
+        except FailedError as error:
+            problem = str(error)
+        return problem, trace_of(world)
+
+
+async def _problem(walk: Walk, world: World) -> str:
+    for step in walk.steps:
+        await step(world)
+    await _end(world, resolved=walk.resolved)
+    if problem := await _unsettled(world, limit(walk)):
+        return problem
+    world.release_events()
+    return await _unquiet(world) or next(violations(world), "")
+
+
+async def _end(world: World, *, resolved: bool) -> None:
+    """End all faults. `resolved`: other clients remove what blocks children."""
+    await world.end_faults()
+    for key, _ in world.objects():
+        owner = world.get(key_of_owner(key.name[:NAME])) if key.name[:NAME] in OWNERS else None
+        is_kept = key.resource in RESOURCES and owner is not None and not is_deleted(owner)
+        if not is_kept:
+            await world.release(key)
+        if key.name == THEIRS:
+            await world.delete(key)
+    if resolved:
+        await Release(foreign=True)(world)
+    await world.end_users()
+
+
+async def _unsettled(world: World, seconds: float) -> str:
+    """What is still wrong after the limit."""
+
+    async def poll() -> bool:
+        return not problem_of(world)
+
+    try:
+        await wait_until(poll, seconds, "everything is settled", POLL)
+    except TimedOutError as error:
+        return f"{problem_of(world)} ({error})"
+    return ""
+
+
+async def _unquiet(world: World) -> str:
+    """What is written although nothing changes, or changes without a cause."""
+    written, loop = "", asyncio.get_running_loop()
+    for _ in range(QUIET_ATTEMPTS):
+        await asyncio.sleep(SYNC_MARGIN / 2)
+        since = loop.time()
+        await asyncio.sleep(
+            min(max(world.settings.sync_time, PROGRESS_PERIOD), MAX_QUIET) * JITTER_OF_SYNC + SYNC_MARGIN
+        )
+        written = "; ".join(map(str, world.election.writes(since)))
+        if not written:
+            for each in world.candidates:
+                check_rate(_unprompted_reads(each.proxy.requests.since(since)))
+            return problem_of(world)
+    return f"writes without changes: {written}"
+
+
+def _unprompted_reads(entries: Sequence[Entry]) -> list[Entry]:
+    """The reads of objects that no list has caused: after a list, each object that it may affect is reconciled."""
+    lists = [each.at for each in entries if each.call.verb == "list"]
+    reads = [each for each in entries if each.call.verb == "get" and each.call.resource != "leases"]
+    return [each for each in reads if not any(0 <= each.at - at < AFTER_LIST for at in lists)]
+
+
+AFTER_LIST: Final = 1.0
+"""Seconds for which a list causes reads."""
+
+
+def trace_of(world: World) -> list[str]:
+    """All requests of all operators."""
+    return [f"{each.name} {entry}" for each in world.candidates for entry in each.proxy.requests.entries]
+
+
+def wanted_after(walk: Walk) -> dict[str, Spec]:
+    """The specs of the objects that exist at the end."""
+    wanted: dict[str, Spec] = {}
+    for step in walk.steps:
+        match step:
+            case Put(name, spec):
+                wanted[name] = spec
+            case Scale(name, size) if name in wanted:
+                wanted[name] = replace(wanted[name], size=size)
+            case Delete(name):
+                wanted.pop(name, None)
+            case _:
+                pass
+    return wanted

@@ -1,0 +1,121 @@
+"""`upgrade`: the image, the caches and the owners that it accepts, and what it makes of other texts."""
+
+import pytest
+
+from kubectl_memcached.errors import ExitCode
+from kubectl_memcached.model import owners, upgrading
+from unit.plugin.conftest import Run
+from unit.plugin.fleet import NEW, OLD, PULL, Fleet, cr, runner
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    return runner(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a.b:c/d-e_f", "a.b:c/d-e_f"),
+        ("all is well. Run this", "'all is well. Run this'"),
+        ("x\ny", "'x\\ny'"),
+        ("x" * 64, f"'{'x' * 40}…'"),
+    ],
+)
+@pytest.mark.parametrize("operation", ["Apply", "Update"])
+def test_name_of_a_field_manager_is_not_read_as_a_sentence(name: str, shown: str, operation: str) -> None:
+    found = cr("a", [name])
+    found["metadata"]["managedFields"][0]["operation"] = operation
+    reason = owners.obstacle(found, NEW, take_ownership=False)
+    assert reason.startswith(f"{shown} has set its image. Set ")
+
+
+@pytest.mark.parametrize("name", ["edit", "patch", "set", "replace", "create"])
+def test_image_of_a_single_command_is_changed(name: str, run: Run) -> None:
+    fleet = Fleet(cr("a", [f"kubectl-{name}"]))
+    assert (run(fleet, "upgrade", "a", "--yes").code, len(fleet.calls)) == (0, 1)
+
+
+@pytest.mark.parametrize("image", ["", "a b", "1.6.45", "memcached", "localhost:5000/memcached", "a@sha256:x", "a:b:c"])
+def test_new_image_has_a_tag_or_a_digest(image: str, run: Run) -> None:
+    result = run(Fleet(cr("a")), "upgrade", "a", "--yes", "--to", image)
+    assert (result.code, "--to needs an image with a tag or a digest" in result.error) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.parametrize("image", ["memcached:1.6.45-alpine", f"localhost:5000/a/b@sha256:{'0' * 64}", "a:x@sha256:0"])
+def test_new_image_can_be_another_one(image: str, run: Run) -> None:
+    fleet = Fleet(cr("a"))
+    assert (run(fleet, "upgrade", "a", "--yes", "--to", image).code, fleet.crs["a"]["spec"]["image"]) == (0, image)
+
+
+@pytest.mark.parametrize(
+    ("image", "words", "code", "changes"),
+    [
+        ("memcached:1.6.45", ("a", f"--to={NEW}"), 0, 0),
+        ("memcached:1.6.45-alpine", ("a", f"--to={NEW}-alpine"), 0, 0),
+        ("memcached:1.6.45-alpine", ("a", f"--to={NEW}"), 0, 1),
+        (NEW, ("-A", f"--to={OLD}"), 1, 0),
+        (NEW, ("--selector=", f"--to={OLD}", "-A"), 1, 0),
+        (NEW, ("a", f"--to={OLD}"), 0, 1),
+        (OLD, ("-A", f"--to={NEW}"), 0, 1),
+    ],
+)
+def test_new_image_is_compared_with_the_release_of_the_cache(
+    image: str, words: tuple[str, ...], code: int, changes: int, run: Run
+) -> None:
+    fleet = Fleet(cr("a", image=image))
+    result = run(fleet, "upgrade", "--yes", *words)
+    assert (result.code, len(fleet.calls)) == (code, changes)
+    assert ("skipped: its release is newer: name the cache to go back" in result.output) == (code == 1)
+
+
+def test_cache_can_be_named_as_in_the_table_and_counts_once(run: Run) -> None:
+    fleet = Fleet(cr("a"), cr("b"))
+    result = run(fleet, "upgrade", "shop/a", "a", "a", "--yes")
+    assert (result.code, fleet.calls) == (0, [("a", [])])
+    assert result.output.splitlines()[-1] == f"1 of 1 upgraded to {NEW}."
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "/a", "shop/", "-/", "A"])
+def test_name_of_a_cache_is_checked(name: str, run: Run) -> None:
+    assert run(Fleet(cr("a")), "upgrade", "--yes", "--", name).code == ExitCode.USAGE
+    assert run(Fleet(cr("a")), "upgrade", "-A", "--yes", f"--except={name}").code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("namespace", "words", "code", "calls"),
+    [
+        ("shop", ("-A", "--except=a"), 0, ["b"]),
+        ("", ("--selector=", "a", "b", "--except=a"), 0, ["b"]),
+        ("", ("-A", "--except=a"), ExitCode.USAGE, []),
+        ("web", ("-A", "--except=a"), ExitCode.MISSING, []),
+    ],
+)
+def test_cache_that_is_left_out_is_in_the_namespace_of_the_user(
+    namespace: str, words: tuple[str, ...], code: int, calls: list[str], run: Run
+) -> None:
+    fleet = Fleet(cr("a"), cr("b"), namespace=namespace)
+    assert (run(fleet, "upgrade", "--yes", *words).code, [name for name, _ in fleet.calls]) == (code, calls)
+
+
+def test_error_without_a_rest_does_not_say_how_to_go_on(run: Run) -> None:
+    result = run(Fleet(cr("a"), broken={"a": PULL}), "upgrade", "a", "--yes")
+    assert result.error.endswith(f"run kubectl memcached upgrade -n shop a --to {OLD}.")
+
+
+@pytest.mark.parametrize(
+    ("release", "corrected", "command"),
+    [
+        ("1.6.38", "1.6.45", "Run kubectl memcached upgrade -n shop other, or"),
+        ("1.6.38", "1.6.45", "Run kubectl memcached upgrade -n shop b.c, or"),
+        ("1.6.38", "1.6.45", ""),
+        ("x", "1.6.45", "Run kubectl memcached upgrade -n shop b, or"),
+        ("1.6.38", "9", "Run kubectl memcached upgrade -n shop b, or"),
+    ],
+)
+def test_text_of_another_client_is_not_a_notice_of_the_operator(release: str, corrected: str, command: str) -> None:
+    found = cr("b")
+    forged = f"memcached {release} has known problems, which {corrected} corrects: x. {command}"
+    found = cr("b")
+    found["status"]["conditions"][2]["message"] = f"All components are healthy. {forged}"
+    assert (upgrading.corrected_in(found), upgrading.remedy(found, ())) == ("", "")

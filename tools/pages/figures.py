@@ -1,0 +1,146 @@
+"""The sources that measured figures depend on, and the sentence that names them."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from cluster.versions import KUBERNETES
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PRODUCT: Final = ("agent", "api", "operator", "webhooks")
+LENGTH: Final = 12
+"""Characters of a digest."""
+UNRELEASED: Final = "Unreleased"
+RELEASED: Final = re.compile(r'^(DEFAULT_AGENT_IMAGE: Final = )".+"$', re.MULTILINE)
+"""The line that each release changes (tools/release/commit/places.py). It does not change the figures."""
+LOCKED: Final = re.compile(r"^\S+==\S+", re.MULTILINE)
+MODULES: Final = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok"}
+"""The Go modules of the control plane, by their directories in tools/go."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures of a page. `file`: the published results. `command`: measures them again.
+
+    `starts`: the modules of the product that the measurement starts. `own`: the modules that measure.
+    """
+
+    page: str
+    file: str
+    command: str
+    starts: tuple[str, ...]
+    own: tuple[str, ...]
+
+
+FIGURES: Final = {
+    "bench": Figures(
+        "docs/performance.md",
+        "docs/performance-results.json",
+        "make bench",
+        ("memcached_operator.__main__", "memcached_webhooks.__main__"),
+        ("tests/bench/*.py",),
+    ),
+    "insight": Figures(
+        "docs/insight.md",
+        "docs/insight-results.json",
+        "make bench-insight",
+        ("memcached_agent.__main__",),
+        ("tests/insight/*.py",),
+    ),
+    "soak": Figures(
+        "docs/reliability.md",
+        "docs/soak-results.json",
+        "make test-soak",
+        ("memcached_operator.__main__",),
+        ("tests/faults/campaigns/soak.py",),
+    ),
+}
+SHOWN: Final = ("report.py", "chart.py")
+"""Modules that only show figures."""
+
+
+def digest(name: str, root: Path = ROOT) -> str:
+    """The digest of the code that figures depend on, without docstrings, and of the versions that run it."""
+    figures = FIGURES[name]
+    own = {path for pattern in figures.own for path in root.glob(pattern) if path.name not in SHOWN}
+    found = sha256()
+    for path in sorted(own | set(_closure(root, figures.starts))):
+        code = _code(ast.parse(RELEASED.sub(r'\1""', path.read_text(encoding="utf-8"))))
+        found.update(f"{path.relative_to(root)} {code}\n".encode())
+    found.update("\n".join(_versions(root)).encode())
+    return found.hexdigest()[:LENGTH]
+
+
+def measured(sources: str, date: str, release: str) -> str:
+    """A sentence: when figures were measured, and with which sources."""
+    version = "unreleased sources" if release == UNRELEASED else f"the sources of release {release}"
+    return f"The figures were measured on {date} with {version} (digest `{sources}`)."
+
+
+def outdated(root: Path = ROOT) -> list[str]:
+    """A sentence for each page whose figures were measured with other sources than those of the tree."""
+    return [
+        f"the figures in {each.page} were measured with other sources: run `{each.command}`, and publish its results"
+        for name, each in FIGURES.items()
+        if _published(root / each.file) != digest(name, root)
+    ]
+
+
+def _published(file: Path) -> str:
+    return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])["sources"]
+
+
+def _closure(root: Path, names: Iterable[str]) -> Iterator[Path]:
+    """The files of these modules of the product, and of all modules of it that they import."""
+    files: Mapping[str, Path] = {
+        ".".join(path.relative_to(root / top).with_suffix("").parts).removesuffix(".__init__"): path
+        for top in PRODUCT
+        for path in (root / top).rglob("*.py")
+    }
+    waiting, seen = [*names], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name in files and name not in seen:
+            seen.add(name)
+            waiting += [name.rpartition(".")[0], *_imports(ast.parse(files[name].read_text(encoding="utf-8")))]
+    if missing := {*names} - seen:
+        raise LookupError(f"the product has no modules {', '.join(sorted(missing))}")
+    return (files[name] for name in seen)
+
+
+def _imports(tree: ast.Module) -> Iterator[str]:
+    """What may be modules among the names that a module imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{each.name}" for each in node.names))
+
+
+def _code(node: Any) -> str:
+    """The syntax without texts that do nothing. Unlike `ast.dump`, it is the same with each version of Python."""
+    if isinstance(node, list):
+        return f"[{','.join(filter(None, map(_code, node)))}]"  # pyright: ignore[reportUnknownArgumentType]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return ""
+    fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+    return f"{type(node).__name__}({','.join(f'{name}={_code(value)}' for name, value in fields)})"
+
+
+def _versions(root: Path) -> Iterator[str]:
+    """The versions of Python, of the locked packages and of the control plane."""
+    yield f"{sys.version_info.major}.{sys.version_info.minor}"
+    yield from LOCKED.findall((root / "requirements/runtime.txt").read_text())
+    yield KUBERNETES
+    for directory, module in MODULES.items():
+        text = (root / "tools/go" / directory / "go.mod").read_text()
+        yield from re.findall(rf"^(?:require )?\s*{re.escape(module)} v\S+", text, re.MULTILINE)

@@ -95,10 +95,10 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    if changed := transitions(old, new):
-        return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD
     if old.get(WAITED_FOR) != new.get(WAITED_FOR):
         return DEBOUNCE_PERIOD
+    if changed := transitions(old, new):
+        return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD
     status, reason = _progress(old)
     in_rollout = status == c.TRUE and reason != c.PAUSED
     return ROLLOUT_PERIOD if in_rollout and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD

@@ -1,0 +1,190 @@
+"""The children of a MemcachedProxy, for each state of the Memcached that it names."""
+
+from typing import Any
+
+import pytest
+
+from memcached_api.images import Images
+from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, SERVICES, Key, Object, key_of
+from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
+from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
+from memcached_operator.memcachedproxy.ring import RING_ANNOTATION
+from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.shared.foreign import Budget
+from memcached_operator.workloads.selectors import Selector
+from unit.builders import NOW, memcached, memcachedproxy, slots
+
+IMAGE = "docker.io/library/memcached:1.6.45"
+KIND = controller(Images(IMAGE))
+CR = memcachedproxy()
+KEY = Key(MEMCACHEDS, "test", "cache")
+
+
+def plan(cache: Object | None, live: Object | None = None, cr: Object = CR, **parts: Any) -> Plan:
+    """The plan with this Memcached and this Deployment."""
+    children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
+    referenced = {} if cache is None else {KEY: reads(cache)}
+    return KIND.plan(Snapshot(cr, children, referenced=referenced, **parts), NOW)
+
+
+def deployment(found: Plan) -> Object:
+    """The Deployment of a plan, as the API server stores it."""
+    (child,) = [child for child in found.children or () if child["kind"] == "Deployment"]
+    return build_intent(CR, child)
+
+
+def ring(found: Plan) -> str:
+    """The ring in the pod template."""
+    return deployment(found)["spec"]["template"]["metadata"]["annotations"][RING_ANNOTATION]
+
+
+def live(servers: int = 3) -> Object:
+    """A Deployment with this ring."""
+    return deployment(plan(slots(servers)))
+
+
+def kinds(found: Plan) -> list[str] | None:
+    """The kinds of the children; None if they are not changed."""
+    return None if found.children is None else [child["kind"] for child in found.children]
+
+
+UNUSABLE: dict[str, tuple[Object | None, str, bool]] = {
+    "missing": (None, "ReferenceNotFound", True),
+    "being deleted": (slots(3, deletionTimestamp="2030-01-01T12:00:00Z"), "ReferenceNotFound", True),
+    "Pooled": (memcached(size=3), "ReferenceInvalid", True),
+    "with passwords": (slots(3, spec={"auth": {"secretName": "a"}}), "ReferenceInvalid", True),
+    "with TLS only": (slots(3, spec={"tls": {"secretName": "a"}}), "ReferenceInvalid", True),
+    "too old": (slots(3, spec={"image": "memcached:1.6.38"}), "ReferenceInvalid", True),
+    "without addresses": (memcached(identity="Stable", image=IMAGE), "RollingOut", True),
+}
+
+
+@pytest.mark.parametrize(("cache", "reason", "blocks"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_only_the_service_is_created_without_a_cache(cache: Object | None, reason: str, blocks: bool) -> None:
+    found = plan(cache)
+    assert kinds(found) == ["Service"]
+    assert [(each.reason, each.blocks) for each in found.problems] == [(reason, blocks)]
+
+
+@pytest.mark.parametrize(("cache", "reason", "blocks"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_pods_that_serve_are_not_changed_when_the_cache_cannot_be_used(
+    cache: Object | None, reason: str, blocks: bool
+) -> None:
+    found = plan(cache, live())
+    assert found.children is None
+    assert [(each.reason, each.blocks) for each in found.problems] == [(reason, blocks)]
+
+
+def test_children_with_a_cache() -> None:
+    found = plan(slots(3))
+    assert (kinds(found), found.problems, found.notices) == (["Deployment", "Service"], (), ())
+    assert ring(found) == "cache/cr/3"
+
+
+def test_all_children() -> None:
+    found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}, networkPolicy={}))
+    assert kinds(found) == ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"]
+
+
+def test_deleted_and_created_again() -> None:
+    found = plan(slots(4, ready=0, uid="new"), live())
+    assert ring(found) == "cache/new/4"
+    assert found.problems == ()
+
+
+def test_scale_out_waits_for_the_new_slots() -> None:
+    found = plan(slots(5, ready=4), live())
+    assert ring(found) == "cache/cr/3"
+    (problem,) = found.problems
+    assert problem.reason == "RollingOut"
+    assert problem.message == (
+        "The proxies use 3 of 5 slots until all pods of Memcached cache are ready; slots 3 to 4 must start first"
+    )
+    assert plan(slots(4, ready=3), live()).problems[0].message.endswith("; slot 3 must start first")
+    assert plan(slots(4, generation=2), live()).problems != ()
+
+
+def test_scale_out_of_ready_slots() -> None:
+    found = plan(slots(4), live())
+    assert (ring(found), found.problems) == ("cache/cr/4", ())
+
+
+def test_scale_in_is_immediate() -> None:
+    found = plan(slots(2, ready=0), live())
+    assert (ring(found), found.problems) == ("cache/cr/2", ())
+
+
+def test_slot_that_is_not_ready_changes_nothing() -> None:
+    assert deployment(plan(slots(3, ready=1), live())) == live()
+
+
+def test_routes_follow_the_published_port() -> None:
+    cache = slots(3)
+    servers = [address.replace("11211", "11300") for address in cache["status"]["servers"]]
+    found = deployment(plan({**cache, "status": {**cache["status"], "servers": servers}}, live()))
+    assert 'port = "11300"' in str(found["spec"]["template"]["metadata"]["annotations"])
+
+
+def test_another_cache_is_used_at_once() -> None:
+    other = {**slots(2), "metadata": {**slots(2)["metadata"], "uid": "other"}}
+    assert ring(plan(other, live())) == "cache/other/2"
+
+
+def test_only_routes_and_ring_differ_between_rings() -> None:
+    first, second = live(3)["spec"]["template"], live(4)["spec"]["template"]
+    assert first["spec"] == second["spec"]
+    assert first["metadata"]["labels"] == second["metadata"]["labels"]
+
+
+def test_invalid_spec_changes_nothing() -> None:
+    found = plan(slots(3), live(), memcachedproxy(threads=64, maxConnections=20))
+    assert (found.children, [each.reason for each in found.problems]) == (None, ["InvalidSpec"])
+
+
+def test_pinned_image_stays() -> None:
+    first = deployment(plan(slots(3)))
+    newer = controller(Images("docker.io/library/memcached:1.6.99"))
+    found = newer.plan(Snapshot(CR, {key_of(DEPLOYMENTS, first): first}, referenced={KEY: reads(slots(3))}), NOW)
+    assert deployment(found) == first
+
+
+def test_clients_reach_the_ports_of_existing_pods() -> None:
+    cr = memcachedproxy(port=11300, networkPolicy={})
+    pod = {
+        "metadata": {"name": "front-1", "namespace": "test"},
+        "spec": {"containers": [{"name": "proxy", "ports": [{"name": "memcached", "containerPort": 11211}]}]},
+        "status": {"phase": "Running"},
+    }
+    found = plan(slots(3), cr=cr, pods=(pod,))
+    (policy,) = [child for child in found.children or () if child["kind"] == "NetworkPolicy"]
+    assert [port["port"] for port in policy["spec"]["ingress"][0]["ports"]] == [11300, 11211]
+
+
+def test_service_has_the_port_of_the_spec_and_a_target_by_name() -> None:
+    (service,) = plan(None, cr=memcachedproxy(port=11300)).children or ()
+    assert KIND.key_of(service) == Key(SERVICES, "test", "front")
+    assert service["spec"]["ports"] == [
+        {"name": "memcached", "port": 11300, "protocol": "TCP", "targetPort": "memcached"}
+    ]
+
+
+ROLLOUTS: dict[str, tuple[Object, Object]] = {
+    "default": ({}, {"maxSurge": "100%", "maxUnavailable": 0}),
+    "a surge": ({"maxSurge": 1}, {"maxSurge": 1, "maxUnavailable": 0}),
+    "no surge": ({"maxSurge": "0%"}, {"maxSurge": "0%", "maxUnavailable": 1}),
+    "both": ({"maxSurge": 0, "maxUnavailable": "50%"}, {"maxSurge": 0, "maxUnavailable": "50%"}),
+}
+
+
+@pytest.mark.parametrize(("rollout", "expected"), ROLLOUTS.values(), ids=ROLLOUTS.keys())
+def test_strategy(rollout: Object, expected: Object) -> None:
+    found = deployment(plan(slots(3), cr=memcachedproxy(rollout=rollout)))
+    assert found["spec"]["strategy"] == {"type": "RollingUpdate", "rollingUpdate": expected}
+
+
+def test_budget_of_another_user_is_a_notice() -> None:
+    foreign = {POD_DISRUPTION_BUDGETS: (Budget("theirs", Selector({})),)}
+    found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}), foreign=foreign)
+    assert kinds(found) == ["Deployment", "Service"]
+    assert "PodDisruptionBudget theirs selects the same pods" in found.notices[0]

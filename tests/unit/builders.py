@@ -54,7 +54,7 @@ def memcachedproxy(name: str = "front", **spec: Any) -> Object:
 
 def slots(servers: int, *, ready: int | None = None, spec: Object | None = None, **meta: Any) -> Object:
     """A Memcached with slots, whose status has the addresses of this number of servers. `ready`: by default all."""
-    defaults = {"identity": "Stable", "size": servers, "image": "docker.io/library/memcached:1.6.45"}
+    defaults: Object = {"identity": "Stable", "size": servers, "image": "docker.io/library/memcached:1.6.45"}
     cr = memcached(**{**defaults, **(spec or {})})
     addresses = [f"cache-{slot}.cache.test.svc.cluster.local:11211" for slot in range(servers)]
     status = {

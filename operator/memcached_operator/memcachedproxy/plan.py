@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
@@ -11,8 +12,8 @@ from memcached_operator.kube.resource import DEPLOYMENTS, Object, nested_list, n
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
-from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
+from memcached_operator.memcachedproxy.target import Target, target
 from memcached_operator.shared.foreign import (
     autoscaler_problems,
     budget_notice,
@@ -26,6 +27,9 @@ from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.workloads.children import inheriting, with_metadata
 from memcached_operator.workloads.pods import has_completed
+
+ANNOUNCE_DELAY: Final = 1.0
+"""Seconds until the plan is made again while the status does not contain the next ring yet."""
 
 
 def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
@@ -68,10 +72,9 @@ def _with_cache(
 ) -> Plan:
     """The plan with a Memcached. `slots`: the addresses of its slots."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
-    wanted = Ring(slots.name, cache.uid, cache.servers)
-    ring = next_ring(None if live is None else ring_of(live["spec"]["template"]), wanted, ready=cache.ready)
+    rings = target(snapshot, cache, slots)
     choice = chosen(spec.image, None, live, defaults, has_agent=False)
-    workload = with_metadata(deployment(cr, spec, choice.images.memcached, slots, ring), {}, choice.pins)
+    workload = with_metadata(deployment(cr, spec, choice.images.memcached, slots, rings.ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
@@ -85,7 +88,7 @@ def _with_cache(
         children.append(network_policy(cr, APP_NAME, COMPONENT, ports, spec.network_policy))
     return Plan(
         inheriting(children, spec.inherited_metadata),
-        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(ring, wanted)),
+        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings)),
         notices=(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
@@ -93,13 +96,18 @@ def _with_cache(
             *_forged(live, choice.forged),
             *kept,
         ),
+        requeue_after=None if rings.ring == rings.announced else ANNOUNCE_DELAY,
         observed=compared,
     )
 
 
-def _waiting(ring: Ring, wanted: Ring) -> Iterator[Problem]:
+def _waiting(rings: Target) -> Iterator[Problem]:
     """What the rollout waits for, while the ring is smaller than it should be."""
-    if ring.servers < wanted.servers:
+    ring, announced, wanted = rings
+    if ring != announced:
+        text = f"The proxies use {ring.servers} slots of Memcached {ring.name}, and {announced.servers} next"
+        yield Problem(c.ROLLING_OUT, text)
+    elif ring.servers < wanted.servers:
         first, last = ring.servers, wanted.servers - 1
         slots = f"slot {first}" if first == last else f"slots {first} to {last}"
         yield Problem(

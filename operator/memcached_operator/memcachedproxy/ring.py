@@ -21,6 +21,10 @@ class Ring:
     def __str__(self) -> str:
         return f"{self.name}/{self.uid}/{self.servers}"
 
+    def is_of(self, other: "Ring") -> bool:
+        """Whether both rings are of the same Memcached."""
+        return (self.name, self.uid) == (other.name, other.uid)
+
 
 def ring_of(obj: Mapping[str, Any]) -> Ring | None:
     """The ring in the annotation of a pod or a pod template. None without a valid one: another client can change it."""
@@ -36,7 +40,6 @@ def next_ring(now: Ring | None, wanted: Ring, *, ready: bool) -> Ring:
     So a proxy never sends a request to a slot that has never run. `now`: that of the pod template; None without one.
     `ready`: whether all slots of `wanted` are.
     """
-    is_same = now is not None and (now.name, now.uid) == (wanted.name, wanted.uid)
-    if now is None or not is_same or wanted.servers <= now.servers or ready:
+    if now is None or not now.is_of(wanted) or wanted.servers <= now.servers or ready:
         return wanted
     return now

@@ -12,8 +12,9 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
 from memcached_operator.memcachedproxy.containers import CONTAINERS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
-from memcached_operator.memcachedproxy.ring import ring_of
+from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
+from memcached_operator.memcachedproxy.target import target_of
 from memcached_operator.shared.dns import host
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
@@ -49,7 +50,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
                 "selector": labels.selector(APP_NAME, meta["name"]),
                 "nodes": state.nodes,
                 "address": _address(snapshot.cr, spec, cluster_domain),
-                "caches": caches(snapshot),
+                "caches": caches(snapshot, spec),
                 "conditions": state.conditions,
             },
             state.requeue_after,
@@ -65,19 +66,29 @@ def _address(cr: Object, spec: MemcachedProxySpec | None, domain: str) -> str:
     return f"{host(cr, domain)}:{spec.port}"
 
 
-def caches(snapshot: Snapshot) -> list[dict[str, Any]]:
+def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str, Any]]:
     """The largest number of slots in the routes of the Deployment or of an existing pod, by Memcached.
 
-    Pods that are being deleted count: they serve until they stop. The Memcached that the spec names is the first.
+    Pods that are being deleted count: they serve until they stop. So does the next ring of the Deployment. The
+    Memcached that the spec names is the first.
     """
     live = snapshot.child(DEPLOYMENTS)
-    templates = [] if live is None else [nested_map(live, "spec", "template")]
+    rings = [ring_of(pod) for pod in snapshot.pods]
+    if live is not None:
+        rings.append(ring_of(nested_map(live, "spec", "template")))
+        rings.append(_announced(snapshot, spec))
     servers: dict[str, int] = {}
-    for ring in filter(None, map(ring_of, (*templates, *snapshot.pods))):
+    for ring in filter(None, rings):
         servers[ring.name] = max(ring.servers, servers.get(ring.name, 0))
     current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
     names = sorted(servers, key=lambda name: (name != current, name))
     return [{"name": name, "servers": servers[name]} for name in names[:MAX_CACHES]]
+
+
+def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:
+    """The ring that the pods get next."""
+    rings = None if spec is None else target_of(snapshot, spec.memcached_ref.name)
+    return None if rings is None else rings.announced
 
 
 def _removed_fields(snapshot: Snapshot, spec: MemcachedProxySpec | None, outcome: Outcome) -> Iterator[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.kind import Outcome, Plan, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, SERVICES, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
@@ -105,9 +105,24 @@ def test_scale_out_waits_for_the_new_slots() -> None:
     assert plan(slots(4, generation=2), live()).problems != ()
 
 
+def reporting(servers: int) -> Object:
+    """A proxy whose status has this number of slots."""
+    return {**CR, "status": {"caches": [{"name": "cache", "servers": servers}]}}
+
+
 def test_scale_out_of_ready_slots() -> None:
-    found = plan(slots(4), live())
-    assert (ring(found), found.problems) == ("cache/cr/4", ())
+    found = plan(slots(4), live(), reporting(4))
+    assert (ring(found), found.problems, found.requeue_after) == ("cache/cr/4", (), None)
+
+
+@pytest.mark.parametrize("cr", [CR, reporting(3)], ids=["no status", "another number"])
+def test_scale_out_is_reported_before_pods_use_the_slots(cr: Object) -> None:
+    """So the Memcached keeps them, even if its size is reduced at the same time."""
+    found = plan(slots(4), live(), cr)
+    assert (ring(found), found.requeue_after) == ("cache/cr/3", 1.0)
+    assert [each.message for each in found.problems] == ["The proxies use 3 slots of Memcached cache, and 4 next"]
+    observed = Snapshot(cr, {key_of(DEPLOYMENTS, live()): live()}, referenced={KEY: reads(slots(4))})
+    assert KIND.status(observed, Outcome(found.problems), NOW).status["caches"] == [{"name": "cache", "servers": 4}]
 
 
 def test_scale_in_is_immediate() -> None:
@@ -162,7 +177,7 @@ def test_clients_reach_the_ports_of_existing_pods() -> None:
 
 
 def test_service_has_the_port_of_the_spec_and_a_target_by_name() -> None:
-    (service,) = plan(None, cr=memcachedproxy(port=11300)).children or ()
+    (service,) = list(plan(None, cr=memcachedproxy(port=11300)).children or ())
     assert KIND.key_of(service) == Key(SERVICES, "test", "front")
     assert service["spec"]["ports"] == [
         {"name": "memcached", "port": 11300, "protocol": "TCP", "targetPort": "memcached"}

@@ -97,18 +97,18 @@ CACHES: dict[str, tuple[str, list[Object], list[Object]]] = {
 
 @pytest.mark.parametrize(("ring", "pods", "expected"), CACHES.values(), ids=CACHES.keys())
 def test_largest_number_of_slots_in_use(ring: str, pods: list[Object], expected: list[Object]) -> None:
-    assert caches(snapshot(*pods, deployment=live(ring))) == expected
+    assert caches(snapshot(*pods, deployment=live(ring)), None) == expected
 
 
 def test_number_of_caches_is_limited() -> None:
     pods = [with_ring(pod(str(number)), f"m{number}/cr/1") for number in range(30)]
-    found = caches(snapshot(*pods))
+    found = caches(snapshot(*pods), None)
     assert len(found) == 16
     assert found[0]["name"] == "cache"
 
 
 def test_no_caches_without_a_deployment() -> None:
-    assert caches(Snapshot(memcachedproxy())) == []
+    assert caches(Snapshot(memcachedproxy()), None) == []
 
 
 @pytest.mark.parametrize(("reason", "stalled"), [(c.REFERENCE_NOT_FOUND, False), (c.REFERENCE_INVALID, True)])

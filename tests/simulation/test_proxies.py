@@ -293,6 +293,47 @@ def test_another_cache_behind_the_same_address() -> None:
     run(scenario)
 
 
+INVALID: Final[dict[str, tuple[dict[str, Any], str, dict[str, Any]]]] = {
+    "Pooled": ({}, "has identity: Pooled", {}),
+    "passwords": ({"identity": "Stable", "auth": {"secretName": "users"}}, "requires passwords", {}),
+    "TLS": (
+        {"identity": "Stable", "tls": {"secretName": "tls"}},
+        "serves only TLS",
+        {"tls": {"port": 11212, "plaintext": "Enabled"}},
+    ),
+    "old": ({"identity": "Stable", "image": "memcached:1.6.38"}, "runs memcached 1.6.38", {"image": IMAGE}),
+    "missing": ({}, "does not exist", {}),
+}
+"""A Memcached, what the message says about it, and a change of it that is the remedy, if there is one."""
+
+
+@pytest.mark.parametrize(("spec", "message", "remedy"), INVALID.values(), ids=INVALID.keys())
+def test_remedy_for_a_cache_that_cannot_be_used(spec: dict[str, Any], message: str, remedy: dict[str, Any]) -> None:
+    """Each message names a field, or says to refer to another Memcached. Proxies that serve are not changed."""
+
+    async def scenario(world: World) -> None:
+        await both(world)
+        if message != "does not exist":
+            await world.create(MEMCACHEDS, "bad", **{"size": 1, "image": IMAGE, **spec})
+        before = world.get(DEPLOYMENTS, "front")
+        await world.change(MEMCACHEDPROXIES, "front", memcachedRef={"name": "bad"})
+        await asyncio.sleep(SETTLED)
+        assert message in world.condition(MEMCACHEDPROXIES, "front", "Degraded")[1]
+        stalled = [each["type"] for each in world.get(MEMCACHEDPROXIES, "front")["status"]["conditions"]][4:]
+        assert stalled == ([] if message == "does not exist" else ["Stalled"])
+        assert world.get(DEPLOYMENTS, "front")["spec"] == before["spec"]
+        if message == "does not exist":
+            await world.create(MEMCACHEDS, "bad", identity="Stable", size=1, image=IMAGE)
+        elif remedy:
+            await world.change(MEMCACHEDS, "bad", **remedy)
+        else:
+            await world.change(MEMCACHEDPROXIES, "front", memcachedRef={"name": "cache"})
+        await asyncio.sleep(SETTLED)
+        assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
+
+    run(scenario)
+
+
 KILLS: Final = (0.004, 0.02, 0.1, 0.5, 0.7, 1.2, 2.1, 3.1, 4.0, 6.5, 9.2, 10.0, 13.0)
 """Seconds after a change at which the leader is killed."""
 

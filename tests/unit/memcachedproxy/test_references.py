@@ -215,3 +215,5 @@ def test_notice_of_a_policy_that_does_not_admit_the_proxies(peer: Object) -> Non
         "spec.networkPolicy.from of Memcached cache does not admit these proxies. Add the entry {podSelector: "
         "{matchLabels: {app.kubernetes.io/instance: front, app.kubernetes.io/name: memcached-proxy}}}"
     ]
+    entry = {key: LABELS[key] for key in ("app.kubernetes.io/instance", "app.kubernetes.io/name")}
+    assert noticed(networkPolicy={"from": [peer, {"podSelector": {"matchLabels": entry}}]}) == []

@@ -38,8 +38,8 @@ MEMCACHED_NAME: Final = value_rule(
 )
 
 _SAME_NAME: Final = (
-    "must differ from metadata.name, because both objects have a Service of their own name; refer to another Memcached, "
-    "or create the MemcachedProxy with another name"
+    "must differ from metadata.name, because both objects have a Service of their own name; refer to another "
+    "Memcached, or create the MemcachedProxy with another name"
 )
 
 

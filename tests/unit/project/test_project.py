@@ -64,7 +64,10 @@ def test_install_lists_every_kind_once_it_is_served(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(deployment, "use_cluster", lambda: None)
     deployment.install()
     crds = [yaml.safe_load(path.read_text())["spec"] for path in (ROOT / deployment.CRDS / "bases").iterdir()]
-    lists = {f"kubectl get --raw /apis/{spec['group']}/v1/{spec['names']['plural']}?limit=1" for spec in crds}
+    lists = {
+        f"kubectl get --raw /apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}?limit=1"
+        for spec in crds
+    }
     applied, first, *others = programs.calls()
     assert applied.startswith("kubectl apply ")
     assert first == others[0]

@@ -36,6 +36,7 @@ from memcached_operator.kube.resource import (
     nested_list,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support import mounting
 from support.lists import listed
@@ -51,6 +52,8 @@ DURATION = 5.0
 RESIZED = "slots-resized"
 """An object whose pods are updated in place, by a kubelet of their own."""
 RESIZE = CHANGES["resources"]
+FRONT: Mapping[str, Any] = {"memcachedRef": {"name": "slots"}, "size": 1, "image": IMAGE}
+"""Proxies of the slots."""
 OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, VICTIM): cache(size=2),
     (MEMCACHEDS, "lost"): cache(size=2, **MONITORED),
@@ -59,6 +62,8 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, "slots"): cache(size=2, **SLOTS),
     (MEMCACHEDS, "slots-lost"): cache(size=2, **SLOTS),
     (MEMCACHEDS, RESIZED): {**RESIZE.first, "size": 1},
+    (MEMCACHEDPROXIES, "front"): FRONT,
+    (MEMCACHEDPROXIES, "front-lost"): FRONT,
     (APPSERVICES, "app"): cache(**PORTS),
     (APPSERVICES, "app-lost"): cache(**PORTS),
     (APPSERVICES, "app-less"): cache(**PORTS),
@@ -149,7 +154,8 @@ async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant)
     await wait_until_authorized(sandbox, grant, True)
     check_rejection_rate(sandbox, since)
     await wait_for_state(sandbox, MEMCACHEDS, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
-    created = ((MEMCACHEDS, "created"), (MEMCACHEDS, "slots-created"), (APPSERVICES, "app-created"))
+    created = ((MEMCACHEDS, "created"), (MEMCACHEDS, "slots-created"))
+    created = (*created, (MEMCACHEDPROXIES, "front-created"), (APPSERVICES, "app-created"))
     for resource, name in (*OBJECTS, *created):
         await sandbox.wait_ready(resource, name, RECOVERY)
         for child in children_of(name):
@@ -180,6 +186,7 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
         await stream.interrupt(event("ERROR", status(410, "Expired")))
     await sandbox.create(MEMCACHEDS, "created", cache(size=2, **MONITORED))
     await sandbox.create(MEMCACHEDS, "slots-created", cache(size=2, **SLOTS))
+    await sandbox.create(MEMCACHEDPROXIES, "front-created", FRONT)
     await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
     await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
     monitoring = {"podMonitor": {"interval": "1m"}, "rules": {"labels": {"team": "a"}}}
@@ -191,7 +198,7 @@ async def use_all_permissions(sandbox: Sandbox) -> None:
     await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
     await _create_unwanted(sandbox)
     for resource in (DEPLOYMENTS, SERVICES):
-        for name in ("lost", "app-lost"):
+        for name in ("lost", "front-lost", "app-lost"):
             await sandbox.delete(resource, name)
     for resource in GUARD_RESOURCES:
         await sandbox.delete(resource, "lost")
@@ -231,7 +238,7 @@ async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:
 
 async def in_some_condition(sandbox: Sandbox, message: str, reason: str = c.APPLY_FAILED) -> bool:
     """Whether a condition of any object has this text and reason."""
-    for resource in (MEMCACHEDS, APPSERVICES):
+    for resource in (MEMCACHEDS, MEMCACHEDPROXIES, APPSERVICES):
         items, _ = await listed(sandbox.client, resource, sandbox.namespace)
         for condition in (each for item in items for each in nested_list(item, "status", "conditions")):
             if message in condition["message"] and condition["reason"] == reason:

@@ -107,7 +107,7 @@ def _scope() -> Iterator[Setting]:
         "watchNamespaces",
         [],
         "The namespaces in which the operator reconciles objects. If empty, all namespaces. If you list "
-        "namespaces, the controller has permissions on Memcacheds and AppServices only there, through a RoleBinding in "
+        "namespaces, the controller has permissions on objects of these kinds only there, through a RoleBinding in "
         "each. The namespaces must exist.",
         NAMESPACES,
     )

@@ -23,6 +23,7 @@ from memcached_operator.handlers import handlers
 from memcached_operator.kopf_operators import requests
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube import reflector as module
+from memcached_operator.kube.bodies import MAX_BODY
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.credentials import TokenFile
 from memcached_operator.kube.reflector import Reflector, run_reflectors
@@ -198,6 +199,7 @@ FAILURES = {
     "not JSON": Watch(lines=("<h1>Log in</h1>\n",)),
     "not an event": Watch(lines=('{"kind": "Status"}\n',)),
     "incomplete line": Watch(lines=(line("ADDED", 150)[:20],)),
+    "too large": Watch(lines=("x" * (MAX_BODY + 1) + "\n",), open=True),
     "event with an empty object": Watch(lines=('{"type": "ADDED", "object": {}}\n',), open=True),
     "event with a string": Watch(lines=('{"type": "ADDED", "object": "b"}\n',), open=True),
     "event with a bad version": Watch(lines=(line("ADDED", 150).replace("150", "x"),), open=True),

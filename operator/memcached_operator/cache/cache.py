@@ -4,6 +4,7 @@ Each copy is stored as JSON, which takes a quarter of the memory of a tree of di
 collector. Each read decodes a new copy.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -325,6 +326,20 @@ class Cache:
             if at > version or key.resource != resource or namespace not in (None, key.namespace)
         }
 
+    def newest(self, resource: Resource, namespace: str | None) -> int:
+        """The highest resourceVersion that is known of a resource, in one namespace or in all; 0 without any."""
+        known = ((key, entry.version) for key, entry in self._entries.get(resource, {}).items())
+        deleted = ((key, version) for key, version in self._tombstones.items() if key.resource == resource)
+        return max((at for key, at in (*known, *deleted) if namespace in (None, key.namespace)), default=0)
+
+    def distrust(self, resource: Resource, namespace: str | None) -> None:
+        """Let any version of the objects of a resource replace the known ones, in one namespace or in all."""
+        self.forget_tombstones(resource, namespace, sys.maxsize)
+        entries = self._entries.get(resource, {})
+        entries.update(
+            {key: each._replace(version=-1) for key, each in entries.items() if namespace in (None, key.namespace)}
+        )
+
     def forget_refused(self, resource: Resource, namespace: str | None) -> None:
         """Count again the objects of a resource for which there is no room, from a list."""
         self._allowances.forget_refused(resource, namespace)
@@ -368,20 +383,30 @@ class Cache:
 
 
 class Listing:
-    """A list that replaces objects of a cache. Events may change the cache between two pages."""
+    """A list that replaces objects of a cache. Events may change the cache between two pages.
+
+    A list is a consistent read, so it has at least each version that was known before its request. If it has not, the
+    data of the API server was restored from a backup: the list is right, and the known versions are of another history.
+    """
 
     def __init__(self, cache: Cache, resource: Resource, namespace: str | None) -> None:
         self._cache = cache
         self._resource = resource
         self._namespace = namespace
         self._listed: set[Key] = set()
+        self._newest = cache.newest(resource, namespace)
         self.version = 0
         """The resourceVersion of the list."""
+        self.went_back = False
+        """Whether the list is older than what was known before it."""
 
     def add(self, items: Iterable[Object], version: int) -> None:
         """Store the objects of a page of the list at `version`."""
         if not self.version:
             self.version = version
+            self.went_back = version < self._newest
+            if self.went_back:
+                self._cache.distrust(self._resource, self._namespace)
             # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
             self._cache.forget_tombstones(self._resource, self._namespace, version)
             self._cache.forget_refused(self._resource, self._namespace)

@@ -257,6 +257,9 @@ class Manager:
         self._missing.discard((resource, namespace))
         deleted = listing.end()
         reflector.version = str(listing.version)
+        if listing.went_back:
+            log.warning("%s: the API server's data was restored from a backup; all of it is read again", reflector)
+            reflector.restart()  # a watch sends no event until the resourceVersion is again as high as at its start
         if self._kind_of(resource):
             for before in deleted.values():
                 self._keep_less(resource, before)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import MAX_FOREIGN, Cache
+from memcached_operator.cache.cache import MAX_FOREIGN, Cache, version_of
 from memcached_operator.cache.forms import whole
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
@@ -57,16 +57,31 @@ def test_list_adds_new_objects_and_removes_deleted_ones() -> None:
 
 def test_list_does_not_remove_newer_objects() -> None:
     cache = Cache()
+    listing = cache.listing(DEPLOYMENTS, None)
     cache.put(DEPLOYMENTS, live(21))
-    replace(cache, DEPLOYMENTS, None, [], 20)
+    listing.add([], 20)
+    listing.end()
     assert version_in(cache) == "21"
 
 
 def test_list_does_not_restore_objects_deleted_after_it() -> None:
     cache = Cache()
+    listing = cache.listing(DEPLOYMENTS, None)
     cache.remove(KEY, 21)
-    replace(cache, DEPLOYMENTS, None, [live(10)], 20)
+    listing.add([live(10)], 20)
+    listing.end()
     assert version_in(cache) is None
+
+
+def test_list_that_is_older_than_what_was_known_before_it_is_right() -> None:
+    cache = Cache()
+    for namespace in ("test", "other"):
+        cache.put(DEPLOYMENTS, live(30, name="created", namespace=namespace))
+        cache.put(DEPLOYMENTS, live(31, namespace=namespace))
+    cache.remove(Key(DEPLOYMENTS, "test", "deleted"), 32)
+    replace(cache, DEPLOYMENTS, "test", [live(10), live(11, name="deleted")], 20)
+    known = sorted((each["metadata"]["name"], version_of(each)) for each in cache.list_objects(DEPLOYMENTS))
+    assert known == [("cache", 10), ("cache", 31), ("created", 30), ("deleted", 11)]
 
 
 def test_reply_newer_than_a_list_without_the_object_adds_it() -> None:

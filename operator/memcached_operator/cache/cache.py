@@ -179,6 +179,11 @@ class Cache:
         name = ("foreign", resource, namespace)
         return self._views.of(name, lambda: self._foreign_entries(name))
 
+    def unread(self, resource: Resource, namespace: str) -> int:
+        """The number of objects that `foreign` skips."""
+        found = len(self._index.get(("foreign", resource, namespace), ()))
+        return found - len(self.foreign(resource, namespace)) if found else 0
+
     def _foreign_entries(self, name: IndexKey) -> dict[Key, Entry]:
         left = MAX_FOREIGN
         entries: dict[Key, Entry] = {}

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
-from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
 from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
@@ -162,7 +162,7 @@ class Reconciler:
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        notices = (*plan.notices, *self._notices(key.namespace))
+        notices = (*plan.notices, *self._notices(kind, key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
         held = self._mount_events.holds_status(key) or self._creation_events.holds_status(key)
         delay = None if held else await self._status.write(kind, key, snapshot, outcome)
@@ -177,7 +177,7 @@ class Reconciler:
             self._queue.forget(key)
         return "requeue_after" if delays else "success"
 
-    def _notices(self, namespace: str) -> Iterator[str]:
+    def _notices(self, kind: Controller, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
         if number := self._cache.refused(namespace):
             count = f"At least {number}" if number >= MAX_COUNTED else str(number)
@@ -186,6 +186,13 @@ class Reconciler:
                 f"no object of this operator, and exceed the limit of {MAX_OBJECTS} objects or {MAX_BYTES >> 20} MiB. "
                 "Delete them, or remove the label"
             )
+        for resource in kind.foreign.resources:
+            if number := self._cache.unread(resource, namespace):
+                kind_of = f"{resource.kind}{'s' * (number > 1)}"
+                yield (
+                    f"{number} {kind_of} in namespace {namespace} cannot be considered, because all of this kind "
+                    f"together exceed the limit of {MAX_FOREIGN >> 10} KiB. Delete those that are not needed"
+                )
 
     def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._cache, kind, cr, self._missing, self.resize)

@@ -204,6 +204,7 @@ def test_foreign_objects_are_read_only_up_to_a_number_of_bytes() -> None:
         spec = {"selector": {"matchLabels": {"a": "x" * size}}}
         cache.put(POD_DISRUPTION_BUDGETS, {**budget(name), "spec": spec})
     assert [key.name for key in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "c"]
+    assert [cache.unread(POD_DISRUPTION_BUDGETS, namespace) for namespace in ("test", "other")] == [1, 0]
 
 
 def test_foreign_objects_of_other_resources_are_not_indexed() -> None:

@@ -15,6 +15,7 @@ from faults.stored import without_rules
 from integration.control_plane import CRDS, ControlPlane, eventually, until
 from integration.test_manager import run_operator
 from integration.test_rules import CRD
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
@@ -23,7 +24,7 @@ from memcached_operator.kind import Controller
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1
+from memcached_operator.reconcile.intent import digest_v1
 from memcached_operator.status.conditions import is_reported
 from support.memcached import memcached as new_memcached
 

@@ -12,7 +12,7 @@ from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
-from memcached_api.metadata import InheritedMetadata
+from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 from memcached_api.validation.field_errors import FieldError
 from memcached_api.values import is_array, is_integer, is_object, nested_field

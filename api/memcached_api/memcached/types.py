@@ -19,8 +19,8 @@ from memcached_api.memcached.placing import RolloutSpec, Service
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
 from memcached_api.memcached.tls import TLS, Auth
 from memcached_api.memcached.warm_up import WarmUp
-from memcached_api.metadata import InheritedMetadata
 from memcached_api.shared.agent import Agent
+from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.placing import NetworkPolicy, PodDisruptionBudget, PodTemplate
 from memcached_api.shared.tls import MIN_PORT

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from memcached_api.annotations import OWN_PREFIX
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
-
-ANNOTATION_PREFIX: Final = "memcached-operator.example.com/"
-"""Of the annotations of a pod, those of the operator are read."""
 
 VPA_UPDATES: Final = "vpaUpdates"
 VPA_IN_PLACE: Final = "vpaInPlaceUpdated"
@@ -77,7 +75,7 @@ def pod(obj: Object) -> Object:
         **outline(obj)["metadata"],
         **_only(own, _POD_METADATA),
         "annotations": {
-            **{name: text for name, text in annotations.items() if name.startswith(ANNOTATION_PREFIX)},
+            **{name: text for name, text in annotations.items() if name.startswith(OWN_PREFIX)},
             **{name: annotations[name][:_MAX_VPA] for name in (VPA_UPDATES, VPA_IN_PLACE) if name in annotations},
         },
         "managedFields": _managed_fields(own),

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.field_managers import differences, is_our_entry
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, replicas_of, with_recorded_intent, with_replicas
+from memcached_operator.reconcile.intent import replicas_of, with_recorded_intent, with_replicas
 from memcached_operator.status.interventions import field_names
 
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from memcached_api import conditions as c
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kind import Intervention, Problem
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.field_managers import Path, differences, manager_of
 from memcached_operator.kube.resource import Key, Object, nested_map
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, identity, with_recorded_intent
+from memcached_operator.reconcile.intent import identity, with_recorded_intent
 from memcached_operator.status.interventions import RESTART, Change, reverted
 
 log = logging.getLogger(__name__)

@@ -3,16 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.images import Images
 from memcached_api.shared.agent import Agent
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads.rules import specs_of
-
-PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
-PINNED_AGENT_ANNOTATION = "memcached-operator.example.com/default-agent-image"
-"""Annotations of a workload whose object has no `spec.image` or `spec.agent.image`, because the webhook was
-unavailable. Their value is the default image at that time, so that a later release does not restart the cache."""
 
 
 @dataclass(frozen=True)

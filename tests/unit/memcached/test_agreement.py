@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
+from memcached_api.annotations import MEMORY_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcached.changes.updates import update
 from memcached_api.memcached.effects import Effect
@@ -13,7 +14,7 @@ from memcached_api.memcached.types import decode_spec, validate
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.slots.in_place import IN_PLACE, MEMORY_ANNOTATION, updatable
+from memcached_operator.memcached.slots.in_place import IN_PLACE, updatable
 from memcached_operator.memcached.updates import decision
 from unit.builders import NOW, memcached
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded

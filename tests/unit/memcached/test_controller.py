@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import PINNED_AGENT_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.shared.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
@@ -10,7 +11,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHE
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcached.images import count_outdated_agents
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.shared.images import PINNED_AGENT_ANNOTATION, count_outdated_images
+from memcached_operator.shared.images import count_outdated_images
 from unit.builders import NOW, owned
 from unit.builders import memcached as cr_of
 

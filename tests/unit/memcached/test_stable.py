@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import HELD_ANNOTATION, ORIGIN_ANNOTATION, PAUSED_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
 from memcached_api.memcached.types import validate
@@ -19,15 +20,8 @@ from memcached_operator.kube.resource import (
     key_of,
 )
 from memcached_operator.memcached.plan import CONFLICT_DELAY, CREATION_DELAY, plan_with
-from memcached_operator.memcached.slots.pause import (
-    HELD_ANNOTATION,
-    MAX_HELD_LENGTH,
-    OUTDATED,
-    PAUSED_ANNOTATION,
-    UP_TO_DATE,
-)
+from memcached_operator.memcached.slots.pause import MAX_HELD_LENGTH, OUTDATED, UP_TO_DATE
 from memcached_operator.memcached.status import status_with
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
 from unit.builders import NOW
 from unit.builders import memcached as cr_of
 

@@ -4,15 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube.compare import covers, projection
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.intent import (
-    INTENT_ANNOTATION,
-    digest_v1,
-    intent_digest,
-    with_intent,
-    with_recorded_intent,
-)
+from memcached_operator.reconcile.intent import digest_v1, intent_digest, with_intent, with_recorded_intent
 
 TEXT = st.sampled_from(["a", "b", "ab", "", "name", "uid", "port", "protocol", "selector", "from", "tolerations"])
 JSON = st.recursive(

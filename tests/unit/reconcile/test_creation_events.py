@@ -6,11 +6,12 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
-from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION, RETRY_MANAGER, CreationEvents
+from memcached_operator.reconcile.events.creations import RETRY_MANAGER, CreationEvents
 from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
 from unit.builders import NOW, memcached, pod
 from unit.reconcile.test_mount_events import KEY, World, run

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from memcached_api.annotations import WARM_UP_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcached.effective import Effective, Ports, effective, ports, verbosity
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
@@ -19,7 +20,6 @@ from memcached_api.memcached.warm_up import setting
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets, warm_restart
 from memcached_operator.memcached.desired.agent import agent, volumes
-from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.shared import pods
 from memcached_operator.shared.pods import RESTRICTED
 from memcached_operator.workloads import children

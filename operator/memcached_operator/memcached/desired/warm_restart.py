@@ -7,15 +7,13 @@ least a second, because its clock has whole seconds, and the file is used only w
 from collections.abc import Iterable
 from typing import Final
 
+from memcached_api.annotations import ARGS_ANNOTATION
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
-
-ARGS_ANNOTATION: Final = "memcached-operator.example.com/args"
-"""Annotation of a pod: the arguments of memcached, which can change while the pod runs. None contains a space."""
 
 CACHE_VOLUME: Final = "cache"
 CACHE_PATH: Final = "/cache"

@@ -3,6 +3,7 @@
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
+from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
 from memcached_api.memcached.changes.updates import changeable, item_options
 from memcached_api.memcached.effective import effective
 from memcached_api.memcached.effects import Part
@@ -12,15 +13,11 @@ from memcached_api.resizing import by_value
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import changeable_arguments
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION, args
+from memcached_operator.memcached.desired.warm_restart import args
 from memcached_operator.memcached.updates.origin import with_origin
 from memcached_operator.memcached.updates.target import InPlace
-from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.shared.agent import CONTAINER as AGENT
 from memcached_operator.workloads import children
-
-MEMORY_ANNOTATION: Final = "memcached-operator.example.com/memory"
-"""Annotation of a pod: the memory for items in MiB, to which the agent raises that of memcached."""
 
 IN_PLACE: Final = InPlace(
     annotations=(WARM_UP_ANNOTATION, MEMORY_ANNOTATION, ARGS_ANNOTATION),

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
+from memcached_api.annotations import HELD_ANNOTATION, PAUSED_ANNOTATION, TEMPLATE_ANNOTATION
 from memcached_api.memcached.effective import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.compare import covers, digest, encoded, fingerprint
@@ -12,19 +13,8 @@ from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import memcached_ports
 from memcached_operator.workloads import children
 
-PAUSED_ANNOTATION = "memcached-operator.example.com/paused"
-"""Annotation of a StatefulSet whose pod template is not changed now."""
-
 OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
 """The values of PAUSED_ANNOTATION: whether the spec has another pod template, which is written after the pause."""
-
-TEMPLATE_ANNOTATION = "memcached-operator.example.com/template"
-"""Annotation of a StatefulSet: a digest of the pod template that the operator applied. It shows during a pause whether
-the spec asks for another one."""
-
-HELD_ANNOTATION = "memcached-operator.example.com/held-template"
-"""Annotation of a StatefulSet whose pod template is kept during a pause: that template as JSON, after its digest. From
-it, the template is restored if another client changes it."""
 
 MAX_HELD_LENGTH = 65536
 """Characters of a template that is recorded: Kubernetes accepts 256 KiB of annotations. A longer one is kept as found.

@@ -10,7 +10,7 @@ from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.updates.confirmation import has_restarted, until_confirmed
+from memcached_operator.memcached.updates.confirmation import has_restarted, seconds_until_confirmed
 from memcached_operator.memcached.updates.observed import revision_of
 from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
@@ -108,7 +108,7 @@ def _pending(pod: Object, previous: UpdateRecord, undone: set[str], now: datetim
     return {
         name: ran
         for name, ran in previous.restarts.items()
-        if name not in undone and until_confirmed(pod, name, ran, previous, now) is not None
+        if name not in undone and seconds_until_confirmed(pod, name, ran, previous, now) is not None
     }
 
 

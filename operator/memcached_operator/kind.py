@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.kinds import Checked
+from memcached_api.kind import Checked
 from memcached_api.validation.field_errors import FieldError, summary
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
@@ -89,7 +89,7 @@ class Snapshot:
     `creation`: what explains why pods are missing: Events about failed creations, and pods of others with the names of
     slots, both reduced by `workloads.creation`. `resize`: None until the API server has reported it. `referenced`: what
     plans read of the existing objects that it names; `referrers`: the same of those that name it
-    (`Controller.references`).
+    (`ReconciledKind.references`).
     """
 
     cr: Object
@@ -222,7 +222,7 @@ class DesiredStatus:
     requeue_after: float | None = None
 
 
-class PodController(Protocol):
+class WorkloadType(Protocol):
     """The type of workload that runs the pods of a kind, such as Deployment."""
 
     @property
@@ -270,8 +270,8 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Controller:
-    """One kind of custom resource.
+class ReconciledKind:
+    """The description of one kind of custom resource, from which the engine reconciles its objects.
 
     `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
     `workloads`: the types of workload that run its pods; an object has one of them.
@@ -286,7 +286,7 @@ class Controller:
     resource: Resource
     app_name: str
     owns: tuple[Resource, ...]
-    workloads: tuple[PodController, ...]
+    workloads: tuple[WorkloadType, ...]
     plan: Callable[[Snapshot, datetime], Plan]
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     optional: tuple[Resource, ...] = ()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid, kept_violations
+from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid, kept_violations
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -35,9 +35,9 @@ RULES = PodRules("Widget", {"app": OwnContainer("spec.image", "use another image
 """The only container, and the field that governs it."""
 
 
-def widget() -> Controller:
+def widget() -> ReconciledKind:
     """The Widget kind."""
-    return Controller(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
+    return ReconciledKind(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
 
 
 def owners(_: Resource, name: str) -> Iterator[tuple[str, int]]:

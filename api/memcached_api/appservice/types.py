@@ -10,7 +10,7 @@ from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
 from memcached_api.appservice.rules import RULES
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
+from memcached_api.kind import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
 from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE

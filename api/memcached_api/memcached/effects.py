@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
-from memcached_api.kinds import REPLACES
+from memcached_api.kind import REPLACES
 
 ITEM_OPTIONS: Final = ("--disable-cas", "--slab-growth-factor", "--slab-min-size")
 """The options that determine where items are in memory: memcached keeps no item if one of them changes."""

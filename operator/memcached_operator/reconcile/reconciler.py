@@ -12,7 +12,7 @@ from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
-from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
+from memcached_operator.kind import Intervention, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of
@@ -50,7 +50,7 @@ class Reconciler:
         client: ApiClient,
         cache: Cache,
         queue: Queue[Key],
-        kinds: Iterable[Controller],
+        kinds: Iterable[ReconciledKind],
         retention: Retention | None = None,
         missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
     ) -> None:
@@ -187,13 +187,13 @@ class Reconciler:
                 "Delete them, or remove the label"
             )
 
-    def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:
+    def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._cache, kind, cr, self._missing, self.resize)
         now = datetime.now(UTC)
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
         return replace(snapshot, events=events, creation=creation) if events or creation else snapshot
 
-    async def _apply(self, kind: Controller, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
+    async def _apply(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:
             return Result()
         cr = snapshot.cr
@@ -210,7 +210,7 @@ class Reconciler:
         return result
 
 
-def _others(kind: Controller, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
+def _others(kind: ReconciledKind, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
     """The interventions without those of the autoscalers that the kind's own plans report."""
     reports_autoscalers = AUTOSCALERS in kind.foreign.resources
     return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
@@ -218,7 +218,7 @@ def _others(kind: Controller, interventions: Iterable[Intervention]) -> Iterator
 
 def gather(
     cache: Cache,
-    kind: Controller,
+    kind: ReconciledKind,
     cr: Object,
     missing: AbstractSet[tuple[Resource, str | None]],
     resize: Resize | None = None,
@@ -232,11 +232,11 @@ def gather(
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
     pods: list[Object] = []
     orphans: dict[Key, Object] = {}
-    for controller in kind.workloads:
-        workload_key = Key(controller.resource, meta["namespace"], meta["name"])
+    for workload_type in kind.workloads:
+        workload_key = Key(workload_type.resource, meta["namespace"], meta["name"])
         if workload := children.get(workload_key):
             labeled = cache.entries_of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
-            pods += smallest(entry for entry in labeled if controller.owns(head(entry), workload))
+            pods += smallest(entry for entry in labeled if workload_type.owns(head(entry), workload))
         elif (other := cache.get(workload_key)) and may_be_adopted(other, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = other
     views = {resource: cache.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Foreign, Problem, Snapshot
 from memcached_operator.kube.resource import (

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from memcached_api import conditions as c
-from memcached_operator.kind import PodController, Snapshot
+from memcached_operator.kind import Snapshot, WorkloadType
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout, counted
@@ -28,7 +28,7 @@ class _StatefulSet:
         return controller is not None and controller["uid"] == workload["metadata"]["uid"]
 
 
-STATEFULSET: Final[PodController] = _StatefulSet()
+STATEFULSET: Final[WorkloadType] = _StatefulSet()
 """The workload of a kind whose pods have stable names."""
 
 

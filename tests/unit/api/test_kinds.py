@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from memcached_api import conditions
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
 from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import SpecDecodeError

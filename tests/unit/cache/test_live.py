@@ -7,7 +7,7 @@ import pytest
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import FIRST_RECHECK, RECHECK_BURST, Rechecks, get_live
-from memcached_operator.kind import Controller, DesiredStatus, Plan
+from memcached_operator.kind import DesiredStatus, Plan, ReconciledKind
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
@@ -21,7 +21,7 @@ CHILD: Object = {
     "kind": "Service",
     "metadata": {"name": "cache", "namespace": "test", "labels": {}},
 }
-KIND = Controller(
+KIND = ReconciledKind(
     MEMCACHEDS,
     "memcached",
     (SERVICES,),

@@ -8,7 +8,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import Controller, Snapshot
+from memcached_operator.kind import ReconciledKind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.reconciler import Reconciler, gather
@@ -30,7 +30,9 @@ def member(name: str, replica_set: str = "cache-abc") -> Object:
 
 
 def snapshot_of(
-    kind: Controller, *objects: tuple[Resource, Object], missing: frozenset[tuple[Resource, str | None]] = frozenset()
+    kind: ReconciledKind,
+    *objects: tuple[Resource, Object],
+    missing: frozenset[tuple[Resource, str | None]] = frozenset(),
 ) -> Snapshot:
     """The snapshot of a Memcached in a cache with these objects."""
     cache = Cache()
@@ -79,7 +81,7 @@ def test_snapshot_has_the_workload_that_lost_its_owner_reference(changes: dict[s
 
 def test_snapshot_names_the_missing_resources_of_its_kind_and_namespace_only() -> None:
     other = Resource("example.com", "v1", "Other", "others")
-    kind = Controller(
+    kind = ReconciledKind(
         MEMCACHEDS, "memcached", (MONITORS,), KIND.workloads, KIND.plan, KIND.status, optional=(MONITORS,)
     )
     assert snapshot_of(kind, missing=frozenset({(MONITORS, None), (other, None)})).missing == {MONITORS}

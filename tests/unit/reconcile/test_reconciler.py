@@ -8,7 +8,7 @@ import pytest
 
 from memcached_api.validation.field_errors import FieldError
 from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
+from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
@@ -72,7 +72,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
 
     async def run() -> None:
         cache = Cache()
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
         queue = Queue[Key]("test", limits=Limits(size=Sizes(cache, [kind]).of))
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
@@ -149,7 +149,7 @@ def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_n
     cache, queue = Cache(), Queue[Key]("test")
     api = Api(always={"create": lambda: cast("None", cache.remove(KEY, 10**9))})
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
-    kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
+    kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
     reconciler = Reconciler(api.client, cache, queue, [kind])
     assert asyncio.run(reconciler.reconcile(KEY)) == "requeue"
     assert api.statuses == []
@@ -160,7 +160,7 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
     """An object whose child was deleted is read before the child is created again."""
     cache, api = Cache(), Api(always={"get": raising(FORBIDDEN)})
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, {**memcached(), "status": {"observedGeneration": 1, "conditions": []}}))
-    kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
+    kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
     reconciler = Reconciler(api.client, cache, Queue[Key]("test"), [kind])
 
     def reconcile() -> None:
@@ -220,7 +220,7 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
         reconciler = Reconciler(Api().client, Cache(), Queue[Key]("test"), [kind])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
@@ -267,7 +267,7 @@ def test_other_work_runs_between_reconciles_that_make_no_request(workers: int) -
         for obj in WITH_STATUS:
             cache.put(MEMCACHEDS, obj)
             queue.add(key_of(MEMCACHEDS, obj))
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), recorded, unchanged, owners=owners)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), recorded, unchanged, owners=owners)
         working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers))
         async with asyncio.timeout(5):
             while len([event for event in events if event != "other work"]) < len(MANY):
@@ -295,7 +295,7 @@ def test_namespace_of_a_reconcile_that_takes_long_pauses() -> None:
         elsewhere["metadata"]["namespace"] = "other"
         for obj in (*MANY[:2], elsewhere):
             cache.put(MEMCACHEDS, obj)
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), slow, status_of, owners=owners)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), slow, status_of, owners=owners)
         working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers=2))
         queue.add(key_of(MEMCACHEDS, MANY[0]))
         async with asyncio.timeout(5):

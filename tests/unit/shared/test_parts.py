@@ -8,7 +8,7 @@ import pytest
 from crds.schema import struct_schema
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.budgets import budget_of
 from memcached_api.shared.monitoring import Monitoring

@@ -20,7 +20,7 @@ import pytest
 
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_process.addresses import Address

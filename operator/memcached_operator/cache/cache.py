@@ -271,11 +271,11 @@ class Cache:
         return True
 
     def _store(self, key: Key, entry: Entry) -> None:
-        """Store an entry, unless nothing needs it and there is no room for it."""
+        """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""
         before = self._discard(key)
         if entry.needed:
             self._allowances.forget(key)
-        elif not self._allowances.take(key, len(entry.json)):
+        elif not self._allowances.reserve(key, len(entry.json)):
             self._report(key, before, None)
             return
         self.revision += 1
@@ -294,12 +294,12 @@ class Cache:
                 complete = known.complete and kept.complete
                 self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
 
-    def refused(self, namespace: str) -> int:
-        """The number of objects of a namespace that nothing needs, and for which there was no room.
+    def ignored(self, namespace: str) -> int:
+        """The number of objects of a namespace that are not stored: nothing needs them, and they exceed a limit.
 
         At most allowances.MAX_COUNTED.
         """
-        return self._allowances.refused(namespace)
+        return self._allowances.ignored(namespace)
 
     def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
         """The number of known objects of a resource that carry the labels of one instance."""
@@ -325,9 +325,9 @@ class Cache:
             if at > version or key.resource != resource or namespace not in (None, key.namespace)
         }
 
-    def forget_refused(self, resource: Resource, namespace: str | None) -> None:
-        """Count again the objects of a resource for which there is no room, from a list."""
-        self._allowances.forget_refused(resource, namespace)
+    def forget_ignored(self, resource: Resource, namespace: str | None) -> None:
+        """Count again the objects of a resource that are ignored, from a list."""
+        self._allowances.forget_ignored(resource, namespace)
 
     def clear_tombstone(self, key: Key) -> None:
         """Remove the tombstone of an object before a live read, whose result is newer."""
@@ -357,7 +357,7 @@ class Cache:
             return None
         self.revision += 1
         if not known.needed:
-            self._allowances.give_back(key.namespace, len(known.json))
+            self._allowances.release(key.namespace, len(known.json))
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
@@ -384,7 +384,7 @@ class Listing:
             self.version = version
             # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
             self._cache.forget_tombstones(self._resource, self._namespace, version)
-            self._cache.forget_refused(self._resource, self._namespace)
+            self._cache.forget_ignored(self._resource, self._namespace)
         for item in items:
             self._cache.put(self._resource, item)
             if self._cache.entry(key := key_of(self._resource, item)) is not None:

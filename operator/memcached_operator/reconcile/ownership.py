@@ -73,7 +73,7 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
         return Decision(Action.CREATE)
     name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
-    own = labels.own(desired["metadata"]["labels"])
+    own = labels.own_labels(desired["metadata"]["labels"])
     if controller is None and not is_orphan(live, own):
         return _of_unmanaged(name, desired, live, own)
     if controller is not None and not is_controlled_by(live, cr):

@@ -164,8 +164,8 @@ class Reconciler:
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
-        held = self._mount_events.holds_status(key) or self._creation_events.holds_status(key)
-        delay = None if held else await self._status.write(kind, key, snapshot, outcome)
+        is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
+        delay = None if is_delayed else await self._status.write(kind, key, snapshot, outcome)
         if_applied = None if result.errors else plan.requeue_if_applied
         causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, delay)
         delays = [seconds for seconds in causes if seconds is not None]
@@ -179,7 +179,7 @@ class Reconciler:
 
     def _notices(self, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
-        if number := self._cache.refused(namespace):
+        if number := self._cache.ignored(namespace):
             count = f"At least {number}" if number >= MAX_COUNTED else str(number)
             yield (
                 f"{count} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "

@@ -20,7 +20,7 @@ from memcached_operator.kube.resource import (
     key_of,
 )
 from memcached_operator.memcached.plan import CONFLICT_DELAY, CREATION_DELAY, plan_with
-from memcached_operator.memcached.slots.pause import MAX_HELD_LENGTH, OUTDATED, UP_TO_DATE
+from memcached_operator.memcached.slots.pause import MAX_TEMPLATE_LENGTH, OUTDATED, UP_TO_DATE
 from memcached_operator.memcached.status import status_with
 from unit.builders import NOW
 from unit.builders import memcached as cr_of
@@ -204,7 +204,7 @@ def test_record_of_the_kept_template_that_another_client_changed_is_not_used(cha
 
 def test_long_template_is_not_recorded() -> None:
     """Kubernetes denies objects with annotations of more than 256 KiB."""
-    live = drifted(planned(image=IMAGE)["StatefulSet"], "a" * MAX_HELD_LENGTH)
+    live = drifted(planned(image=IMAGE)["StatefulSet"], "a" * MAX_TEMPLATE_LENGTH)
     found = planned(live, image=NEXT, **PAUSE)["StatefulSet"]
     assert (template(found), paused(found)) == (template(live), OUTDATED)
     assert HELD_ANNOTATION not in found["metadata"]["annotations"]

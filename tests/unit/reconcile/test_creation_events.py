@@ -192,10 +192,10 @@ def test_status_that_reports_the_cause_is_held_until_the_first_read(reason: str)
     async def body(world: Creating) -> None:
         status = {"conditions": [{"type": "Degraded", "status": "True", "reason": reason}]}
         world.see(status=status)
-        assert world.creation.holds_status(KEY)
+        assert world.creation.delays_status(KEY)
         await world.pass_time(0)
         assert world.see(status=status)
-        assert not world.creation.holds_status(KEY)
+        assert not world.creation.delays_status(KEY)
 
     scenario(body)
 
@@ -203,8 +203,8 @@ def test_status_that_reports_the_cause_is_held_until_the_first_read(reason: str)
 def test_other_statuses_are_not_held() -> None:
     async def body(world: Creating) -> None:
         world.see()
-        assert not world.creation.holds_status(KEY)
+        assert not world.creation.delays_status(KEY)
         world.see(pod("cache-0"), status=REPORTED)
-        assert not world.creation.holds_status(KEY)
+        assert not world.creation.delays_status(KEY)
 
     scenario(body)

@@ -192,7 +192,7 @@ _HUNDRED_LIMIT_CEL: Final = f"{_LIMIT_CEL} * 100.0"
 
 def _needed_cel(need: Need, cache: str) -> str:
     """memory.needed."""
-    return f"({cache} * {need.percent}.0 + {need.fixed * 100}.0 + settings * 100.0)"
+    return f"({cache} * {need.percent}.0 + {need.constant * 100}.0 + settings * 100.0)"
 
 
 def _with_headroom_cel(cache: str) -> str:

@@ -44,7 +44,8 @@ D = TypeVar("D", bound=Demand)
 class _State(Generic[D]):
     """The reads for one object.
 
-    `known`: None before the first read. `held`: its status waits for that. Times in seconds of the event loop's clock:
+    `known`: None before the first read. `delays_status`: its status is written after
+    that. Times in seconds of the event loop's clock:
     `since`, of the first demand; `read_at`, of the last read; `not_before`, from the API server's Retry-After; `due`,
     of the next read.
     """
@@ -55,7 +56,7 @@ class _State(Generic[D]):
     due: float = 0.0
     demand: D | None = None
     known: tuple[Object, ...] | None = None
-    held: bool = False
+    delays_status: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,14 +124,17 @@ class EventReader(ABC, Generic[D]):
             if demand is None:
                 return ()
             state = self._states[key] = _State[D](_now())
-        state.held = reported and demand is not None and demand.after == 0
+        state.delays_status = reported and demand is not None and demand.after == 0
         self._schedule(key, state, demand, demand.after if demand is not None else 0.0)
         return known or ()
 
-    def holds_status(self, key: Key) -> bool:
-        """True if a status reports such a problem, and nothing was read since the start of the process."""
+    def delays_status(self, key: Key) -> bool:
+        """True if the status of an object must not be written before the first read, which is under way.
+
+        It reports such a problem, and nothing was read since the start of the process.
+        """
         state = self._states.get(key)
-        return state is not None and state.held
+        return state is not None and state.delays_status
 
     def forget(self, key: Key) -> None:
         """Remove the state of an object."""

@@ -157,10 +157,10 @@ class Observed(Protocol):
         ...
 
     def comparisons(self, resource: Resource) -> int:
-        """The comparisons that `effect` needs at most for an object of this resource."""
+        """The comparisons that `dependency` needs at most for an object of this resource."""
         ...
 
-    def effect(self, resource: Resource, view: Any) -> Hashable:
+    def dependency(self, resource: Resource, view: Any) -> Hashable:
         """What the plan depends on of an object. If it is the same after a change, so is the plan.
 
         None if it does not depend on the object, as if that did not exist.

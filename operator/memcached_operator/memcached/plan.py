@@ -6,7 +6,7 @@ from datetime import datetime
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Ports, slots_at_once
+from memcached_api.memcached.resolved import Ports, slots_at_once
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, is_stable, warm_up_of
 from memcached_api.shared.monitoring import METRICS_PORT, is_enabled
 from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations

@@ -6,8 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
@@ -95,7 +95,7 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
 
 def _cache(spec: MemcachedSpec) -> Object:
     """The `CacheStatus`."""
-    cache = effective(spec)
+    cache = resolved(spec)
     return {
         "memory": canonical(f"{megabytes(cache.memory)}Mi"),
         "maxItemSize": canonical(f"{cache.item_size // 1024}Ki"),

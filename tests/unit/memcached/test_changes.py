@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from crds.schema import struct_schema
 from memcached_api.images import Images
+from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.changes.fields import changed_fields, values
-from memcached_api.memcached.changes.updates import update
 from memcached_api.memcached.effects import FIELDS as EFFECTS
 from memcached_api.memcached.effects import KEEPS_PODS, Effect
 from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
@@ -202,7 +202,7 @@ def test_change_of_one_field_changes_the_template_if_it_is_declared(
     for field, changed in changes(spec, other, "size", "rollout.paused", "inheritedMetadata"):
         new, differs = decoded(changed), template(changed) != before
         assert bool(changed_fields(new, old)) == differs, field
-        assert (update(new, old).effect is not Effect.NOTHING) == differs, field
+        assert (effect_of(new, old).effect is not Effect.NOTHING) == differs, field
 
 
 @pytest.mark.parametrize(

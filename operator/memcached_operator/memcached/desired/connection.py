@@ -1,6 +1,6 @@
 """The ConfigMap with the addresses of a Memcached with `identity: Stable`, for its clients."""
 
-from memcached_api.memcached.effective import Ports
+from memcached_api.memcached.resolved import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from memcached_operator.memcached.addresses import CONNECTION_SUFFIX, fixed_servers, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT

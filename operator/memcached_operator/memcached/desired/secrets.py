@@ -6,7 +6,7 @@ The operator itself reads no Secret. The kubelet writes their content into the v
 from collections.abc import Iterator
 from typing import Final
 
-from memcached_api.memcached.effective import ports
+from memcached_api.memcached.resolved import ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared import tls

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from memcached_api.annotations import ARGS_ANNOTATION
-from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical
 from memcached_operator.kube.resource import Object
@@ -82,7 +82,7 @@ def mounts() -> list[Object]:
 
 def volume(spec: MemcachedSpec) -> Object:
     """The volume with the items. Its pages count as memory of the pod."""
-    size = canonical(f"{megabytes(effective(spec).memory) + VOLUME_MARGIN}Mi")
+    size = canonical(f"{megabytes(resolved(spec).memory) + VOLUME_MARGIN}Mi")
     return {"name": CACHE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
 
 

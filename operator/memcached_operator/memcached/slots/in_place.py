@@ -4,10 +4,10 @@ from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
-from memcached_api.memcached.changes.updates import changeable, item_options
-from memcached_api.memcached.effective import effective
+from memcached_api.memcached.changes.effect import changeable, item_options
 from memcached_api.memcached.effects import Part
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, restarts_warm
 from memcached_api.resizing import by_value
 from memcached_operator.kube.compare import covers
@@ -57,7 +57,7 @@ def _settings(spec: MemcachedSpec, parts: AbstractSet[Part]) -> dict[str, str]:
     if Part.ARGUMENTS in parts:
         annotations[ARGS_ANNOTATION] = args(changeable_arguments(spec))
     if Part.MEMORY in parts:
-        annotations[MEMORY_ANNOTATION] = str(megabytes(effective(spec).memory))
+        annotations[MEMORY_ANNOTATION] = str(megabytes(resolved(spec).memory))
     return annotations
 
 
@@ -71,7 +71,7 @@ def _fixed(template: Object, spec: MemcachedSpec, parts: AbstractSet[Part]) -> A
 
 def _layout(spec: MemcachedSpec) -> list[Any]:
     """Arguments with which memcached would start without the items of another value. The volume shows its memory."""
-    return [effective(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
+    return [resolved(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
 
 
 def _fixed_container(container: Object, parts: AbstractSet[Part]) -> Object:

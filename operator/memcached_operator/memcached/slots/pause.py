@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from memcached_api.annotations import HELD_ANNOTATION, PAUSED_ANNOTATION, TEMPLATE_ANNOTATION
-from memcached_api.memcached.effective import Ports, ports
+from memcached_api.memcached.resolved import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.compare import covers, digest, encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map

@@ -39,7 +39,7 @@ def _memory(spec: MemcachedSpec, settings: Settings) -> int:
 
 
 def verbosity(spec: MemcachedSpec) -> int:
-    """The number of `-v`."""
+    """The number of `-v` on the command line of memcached."""
     return DEFAULT_VERBOSITY if spec.cache.verbosity is None else spec.cache.verbosity
 
 

@@ -79,23 +79,23 @@ class Everything:
     """Keeps every object whole, and observes none of others."""
 
     def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:  # noqa: ARG002 - the protocol
-        """The whole object."""
+        """Keep the whole object; a plan can depend on it."""
         return Kept(whole(obj))
 
     def drops(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
-        """Never."""
+        """False: every object is read."""
         return False
 
     def observes(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
-        """Never."""
+        """False: no object of others is read."""
         return False
 
     def view(self, key: Key, obj: Object) -> Any:  # noqa: ARG002 - the protocol
-        """The object."""
+        """The object itself. It is not called, because no object is observed."""
         return obj
 
     def size(self, resource: Resource, obj: Object) -> int:  # noqa: ARG002 - the protocol
-        """None."""
+        """0: no resource is one of a kind."""
         return 0
 
 

@@ -94,7 +94,7 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
 
 
 def _cache(spec: MemcachedSpec) -> Object:
-    """The `CacheStatus`."""
+    """The field `status.cache`: the settings with which memcached runs, also those that the spec does not set."""
     cache = resolved(spec)
     return {
         "memory": canonical(f"{megabytes(cache.memory)}Mi"),

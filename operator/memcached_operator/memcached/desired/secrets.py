@@ -34,7 +34,7 @@ def mounts(spec: MemcachedSpec) -> list[Object]:
 
 
 def options(spec: MemcachedSpec) -> Iterator[str]:
-    """memcached's options."""
+    """The options of memcached for TLS and for accounts, with the files of the mounted Secrets."""
     if spec.tls is not None:
         served = ports(spec)
         yield from tls.tls_options(spec.tls, served.tls, served.plain)

@@ -93,7 +93,7 @@ def args_item() -> Object:
 
 
 def args(arguments: Iterable[str]) -> str:
-    """The value of ARGS_ANNOTATION."""
+    """The value of ARGS_ANNOTATION: the arguments, separated by spaces. None of them contains a space."""
     return " ".join(arguments)
 
 

@@ -86,7 +86,7 @@ class Container:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name in its status, by which `spec` was found."""
         return self.status["name"]
 
     @property

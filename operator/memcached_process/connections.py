@@ -77,7 +77,7 @@ class Acceptor:
         self._buffer = bytearray(PIECE)
 
     async def accept(self, listener: socket.socket) -> None:
-        """Accept connections until cancelled. An error, such as too many open files, is logged; the next try is later."""
+        """Accept connections until cancelled. After an error, such as too many open files, it logs that and waits."""
         loop = asyncio.get_running_loop()
         while True:
             try:

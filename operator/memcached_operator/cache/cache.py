@@ -28,19 +28,21 @@ MAX_FOREIGN = 2**18
 
 
 class Entry(NamedTuple):
-    """One version of an object, and its index keys.
-
-    `needed`: a plan can depend on it. `complete`: it has all that a plan reads. `size`: the number of pods of a custom
-    resource. `from_live_read`: the version is known from a live read, and its event has not arrived yet.
-    """
+    """One version of an object."""
 
     version: int
+    """The resourceVersion."""
     index_keys: tuple[IndexKey, ...]
     json: bytes
+    """What is kept of the object."""
     needed: bool = True
+    """A plan can depend on it."""
     complete: bool = True
+    """It has all that a plan reads."""
     size: int = 0
+    """The number of pods of a custom resource."""
     from_live_read: bool = False
+    """The version is known from a live read, and its event has not arrived yet."""
 
     def object(self) -> Object:
         """Decode a new copy of the object."""

@@ -36,14 +36,13 @@ _POD_STATUS: Final = (
 
 
 class Kept(NamedTuple):
-    """The part of an object that is cached.
-
-    `needed`: a plan can depend on it, so it is stored whatever its size. `complete`: it has all that a plan reads.
-    """
+    """The part of an object that is cached."""
 
     obj: Object
     needed: bool = True
+    """A plan can depend on it, so it is stored whatever its size."""
     complete: bool = True
+    """It has all that a plan reads."""
 
 
 def whole(obj: Object) -> Object:

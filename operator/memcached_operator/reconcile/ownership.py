@@ -32,21 +32,24 @@ class Action(Enum):
     CREATE = "create"
     APPLY = "apply"
     SCALE = "scale"
+    """Change only the number of pods."""
     SKIP = "skip"
+    """Write nothing: the child is as desired."""
     WAIT = "wait"
+    """Write nothing until an object with the name of the child is deleted."""
     CONFLICT = "conflict"
+    """Write nothing: an object that this operator must not change has the name of the child."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """An action, and for WAIT and CONFLICT its cause as a message for the status.
-
-    `is_copy`: the object in conflict is a copy of a child.
-    """
+    """The action for one child, with its cause."""
 
     action: Action
     message: str = ""
+    """The cause of WAIT and CONFLICT, as a message for the status; empty for other actions."""
     is_copy: bool = False
+    """The object in conflict is a copy of a child."""
 
 
 def controller_reference(cr: Object) -> Object:

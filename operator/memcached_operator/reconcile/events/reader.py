@@ -42,35 +42,35 @@ D = TypeVar("D", bound=Demand)
 
 @dataclass
 class _State(Generic[D]):
-    """The reads for one object.
-
-    `known`: None before the first read. `delays_status`: its status is written after
-    that. Times in seconds of the event loop's clock:
-    `since`, of the first demand; `read_at`, of the last read; `not_before`, from the API server's Retry-After; `due`,
-    of the next read.
-    """
+    """The reads for one object. Times are in seconds of the event loop's clock."""
 
     since: float
+    """The time of the first demand."""
     read_at: float = float("-inf")
+    """The time of the last read."""
     not_before: float = float("-inf")
+    """The time before which the API server wants no read, from its Retry-After."""
     due: float = 0.0
+    """The time of the next read."""
     demand: D | None = None
+    """What is to be read; None if nothing is."""
     known: tuple[Object, ...] | None = None
+    """The result of the last read; None before the first one."""
     delays_status: bool = False
+    """The status of the object is written after the first read."""
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """What is known when it is decided whether a read is needed.
-
-    `known`: as of the last read. `waited`: seconds since the first demand. `reported`: the status reports a problem, of
-    which nothing was read since the start of the process.
-    """
+    """What is known when it is decided whether a read is needed."""
 
     now: datetime
     known: tuple[Object, ...]
+    """The result of the last read."""
     waited: float
+    """Seconds since the first demand."""
     reported: bool
+    """The status reports a problem, of which nothing was read since the start of the process."""
 
 
 class EventReader(ABC, Generic[D]):

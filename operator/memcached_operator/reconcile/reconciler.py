@@ -127,6 +127,7 @@ class Reconciler:
         kind = self._kinds[key.resource]
         cr = self._cache.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
+            # Nothing to write: the garbage collector deletes the children. A later object of this name starts afresh.
             self._queue.forget(key)
             self._status.forget(key)
             self._deferred.discard(key)
@@ -135,15 +136,18 @@ class Reconciler:
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
+        # A plan that reads a part of a child would take the rest for removed.
         for child_key in self._retention.incomplete(self._cache, kind, cr):
             await get_live(self._client, self._cache, child_key)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
+        # Before the first write: an object of others can change while it is made, and must then enqueue this one.
         self.observers.remember(key, plan.observed)
         try:
             result = await self._apply(kind, key, snapshot, plan)
         except StaleError:
+            # The plan is for a state that has passed. The cache has the new one, whose event may be late or missed.
             self._queue.add(key)
             return "requeue"
         reverts = self._applier.reverts.report(cr)
@@ -164,15 +168,19 @@ class Reconciler:
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
+        # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
         is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
         delay = None if is_delayed else await self._status.write(kind, key, snapshot, outcome)
+        # A child that cannot be applied has its back-off. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors else plan.requeue_if_applied
         causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)
         if result.errors:
+            # Only now, so that the status reports them, and the children without an error are applied.
             raise most_severe(result.errors)
+        # A failed patch of the status keeps its back-off although this reconcile, in which it was not due, succeeded.
         if not self._status.has_failed(key):
             self._queue.forget(key)
         return "requeue_after" if delays else "success"
@@ -195,6 +203,7 @@ class Reconciler:
 
     async def _apply(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:
+            # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()
         cr = snapshot.cr
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
@@ -206,6 +215,7 @@ class Reconciler:
         if result.rollouts:
             self._status.begin_rollout(key)
         if plan.update is not None and plan.update.step is not None:
+            # After the children: a step changes pods towards the pod template that was applied above.
             await self._pod_steps.make(plan.update.step, result)
         return result
 

@@ -1,6 +1,5 @@
 """The images of an object: those of its spec, or those that the operator chose for it when it was created."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
@@ -39,11 +38,6 @@ def chosen(image: str | None, agent: Agent | None, live: Object | None, defaults
     )
     recorded = nested_map(live or {}, "metadata", "annotations")
     return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
-
-
-def count_outdated_images(objects: Iterable[Object], default: str) -> int:
-    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
-    return sum(nested_map(obj, "spec").get("image", default) != default for obj in objects)
 
 
 def live_image(live: Object | None, container: str) -> str:

@@ -19,8 +19,9 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.workloads import children
+from memcached_operator.workloads.rollout import Rollout, counted
 from memcached_operator.workloads.rules import OwnContainer, PodRules
-from memcached_operator.workloads.statefulset import STATEFULSET, statefulset_rollout
+from memcached_operator.workloads.statefulset import STATEFULSET, with_progress
 from memcached_operator.workloads.workload import workload_state
 from support.widget import WIDGET, WidgetSpec
 
@@ -80,11 +81,17 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     return DesiredStatus(content, state.requeue_after)
 
 
+def statefulset_rollout(snapshot: Snapshot, now: datetime) -> Rollout:
+    """The rollout of a StatefulSet that updates its pods itself, from its counts and from times in its pods."""
+    live = snapshot.child(STATEFULSETS)
+    counts = counted(STATEFULSETS.kind, live)
+    return counts if live is None else with_progress(counts, live, snapshot, now)
+
+
 def _statefulset(cr: Object, spec: WidgetSpec) -> Object:
     pods = {"containers": [{"name": "app", "image": spec.image}]}
     found = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, _name(cr) + PODS_SUFFIX)
-    # Some clusters drop maxUnavailable.
-    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
     return {**found, "spec": {**found["spec"], "podManagementPolicy": "Parallel", "updateStrategy": strategy}}
 
 

@@ -133,9 +133,6 @@ FIELDS: Final[Mapping[str, FieldEffect]] = {
 }
 """The effect of each field. A section that is added or removed changes its fields."""
 
-KEEPS_PODS: Final = tuple(name for name, row in FIELDS.items() if row.effect is Effect.NOTHING)
-"""The fields whose change never does anything to the pods."""
-
 SENTENCES: Final[Mapping[str, str]] = {
     name: REPLACES if row.needs is Needs.NOTHING else "A change replaces the pods unless made in place (docs/warm.md)."
     for name, row in FIELDS.items()

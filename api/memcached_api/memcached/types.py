@@ -25,7 +25,6 @@ from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.placing import NetworkPolicy, PodDisruptionBudget, PodTemplate
 from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
-from memcached_api.validation.field_errors import FieldError
 
 GROUP: Final = "cache.example.com"
 VERSION: Final = "v1"  # the storage version
@@ -261,14 +260,9 @@ def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:
     """The spec of a Memcached object, with defaults and without unknown fields.
 
     Raises SpecDecodeError with all structural errors if it cannot be decoded. A decoded spec can still violate a
-    rule: see `validate`.
+    rule: see `Kind.validate`.
     """
     return MEMCACHED.decode(obj)
-
-
-def validate(obj: Any) -> list[FieldError]:
-    """All errors of a Memcached object; empty if it is valid. Never raises, for any JSON value."""
-    return MEMCACHED.validate(obj)
 
 
 def check(obj: Any) -> Checked[MemcachedSpec]:

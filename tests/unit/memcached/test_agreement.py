@@ -10,7 +10,7 @@ from memcached_api.annotations import MEMORY_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.effects import Effect
-from memcached_api.memcached.types import decode_spec, validate
+from memcached_api.memcached.types import MEMCACHED, decode_spec
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
@@ -123,6 +123,6 @@ def test_controller_does_what_the_table_says(old: Spec, new: Spec, effect: Effec
 @given(SPECS, SPECS)
 def test_controller_does_what_admission_says(spec: Spec, other: Spec) -> None:
     old = {**spec, "identity": SLOTS["identity"]}
-    assume(not validate(memcached(**old)))
+    assume(not MEMCACHED.validate(memcached(**old)))
     for field, new in changes(old, other):
         assert done(old, new) is effect_of(decoded(new), decoded(old)).effect, field

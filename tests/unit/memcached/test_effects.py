@@ -10,7 +10,7 @@ from memcached_api.memcached.changes.effect import ChangeEffect, effect_of, reso
 from memcached_api.memcached.changes.fields import changed_fields, sections
 from memcached_api.memcached.effects import ITEM_OPTIONS, Effect
 from memcached_api.memcached.memory import default_limit
-from memcached_api.memcached.types import validate
+from memcached_api.memcached.types import MEMCACHED
 from unit.builders import memcached
 from unit.memcached.test_changes import SPECS, decoded
 
@@ -170,7 +170,7 @@ CHANGES: list[tuple[Spec, Spec, Effect, list[str]]] = [
 
 @pytest.mark.parametrize(("old", "new", "effect", "fields"), CHANGES)
 def test_update(old: Spec, new: Spec, effect: Effect, fields: list[str]) -> None:
-    assert [validate(memcached(**each)) for each in (old, new)] == [[], []]
+    assert [MEMCACHED.validate(memcached(**each)) for each in (old, new)] == [[], []]
     assert effect_of(decoded(new), decoded(old))[:2] == (effect, fields)
 
 
@@ -197,14 +197,14 @@ def test_derived_limit_of_a_small_cache_is_constant() -> None:
 
 def test_options_that_keep_no_items_are_accepted_ones() -> None:
     for item in (f"{ITEM_OPTIONS[0]}", f"{ITEM_OPTIONS[1]}=2", f"{ITEM_OPTIONS[2]}=64"):
-        assert validate(memcached(**cache(WARM, extraArgs=[item]))) == []
+        assert MEMCACHED.validate(memcached(**cache(WARM, extraArgs=[item]))) == []
 
 
 def _warm(spec: Spec, *, warm: bool) -> Spec:
     return cache(spec, warmRestart=True) if warm and spec["identity"] == "Stable" else spec
 
 
-WARM_SPECS = st.builds(_warm, SPECS, warm=st.booleans()).filter(lambda spec: not validate(memcached(**spec)))
+WARM_SPECS = st.builds(_warm, SPECS, warm=st.booleans()).filter(lambda spec: not MEMCACHED.validate(memcached(**spec)))
 
 
 @given(WARM_SPECS, WARM_SPECS)

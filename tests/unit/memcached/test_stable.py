@@ -7,7 +7,7 @@ import pytest
 from memcached_api.annotations import HELD_ANNOTATION, ORIGIN_ANNOTATION, PAUSED_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
-from memcached_api.memcached.types import validate
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -270,7 +270,7 @@ def test_new_object_is_created_although_it_is_paused() -> None:
     ],
 )
 def test_what_slots_allow(spec: dict[str, Any], denied: list[str]) -> None:
-    assert [error.field for error in validate(cr_of(**spec))] == denied
+    assert [error.field for error in MEMCACHED.validate(cr_of(**spec))] == denied
 
 
 def test_metrics_that_are_switched_on_during_a_pause_wait_for_the_agents() -> None:

@@ -219,28 +219,6 @@ def test_recorded_intent_keeps_other_annotations() -> None:
     assert found["metadata"]["annotations"] == {"own": "kept", INTENT_ANNOTATION: digest_v1(child)}
 
 
-def strategy(**fields: Any) -> Object:
-    """The spec of a StatefulSet with this rolling update."""
-    return {"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": fields}}}
-
-
-DROPPED = {
-    "dropped by the cluster": (strategy(partition=0), True),
-    "stored by the cluster": (strategy(partition=0, maxUnavailable=2), True),
-    "changed": (strategy(partition=0, maxUnavailable=3), False),
-    "another field is missing": (strategy(maxUnavailable=2), False),
-}
-
-
-@pytest.mark.parametrize(("live", "expected"), DROPPED.values(), ids=DROPPED.keys())
-def test_field_that_the_cluster_may_drop(live: Object, expected: bool) -> None:
-    assert covers(live, strategy(partition=0, maxUnavailable=2)) is expected
-
-
-def test_field_of_the_same_name_elsewhere_is_not_optional() -> None:
-    assert not covers({"spec": {}}, {"spec": {"maxUnavailable": 2}})
-
-
 PAUSED: dict[str, tuple[Object, bool, bool]] = {
     "absent means false": ({}, False, True),
     "absent is not true": ({}, True, False),

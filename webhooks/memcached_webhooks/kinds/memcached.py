@@ -28,7 +28,7 @@ from memcached_api.memcached.types import (
 from memcached_api.quantity import parse_quantity
 from memcached_api.shared.rules.placing import ZERO
 from memcached_api.validation.field_errors import truncate
-from memcached_webhooks.admission import Admission, path_of
+from memcached_webhooks.admission import Admission
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import (
@@ -73,9 +73,6 @@ ITEMS_TEXT: Final[dict[bool | None, str]] = {
     None: "cached items are kept, unless the release is older",
 }
 """The effect on the items of a change that keeps the pods, by whether the release of memcached is older."""
-
-MUTATE: Final = path_of("mutate", MEMCACHED)
-VALIDATE: Final = path_of("validate", MEMCACHED)
 
 
 def admission(images: Images) -> Admission:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from memcached_operator.cache.allowances import Allowances
-from memcached_operator.cache.forms import Kept, outline, whole
+from memcached_operator.cache.forms import Kept, outline
 from memcached_operator.cache.references import References
 from memcached_operator.cache.views import Views
 from memcached_operator.kube import labels
@@ -77,30 +77,6 @@ class RetentionRules(Protocol):
         ...
 
 
-class Everything:
-    """Keeps every object whole, and observes none of others."""
-
-    def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:  # noqa: ARG002 - the protocol
-        """Keep the whole object; a plan can depend on it."""
-        return Kept(whole(obj))
-
-    def drops(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
-        """False: every object is read."""
-        return False
-
-    def observes(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
-        """False: no object of others is read."""
-        return False
-
-    def view(self, key: Key, obj: Object) -> Any:  # noqa: ARG002 - the protocol
-        """The object itself. It is not called, because no object is observed."""
-        return obj
-
-    def size(self, resource: Resource, obj: Object) -> int:  # noqa: ARG002 - the protocol
-        """0: no resource is one of a kind."""
-        return 0
-
-
 class Cache:
     """Objects by key, as far as `retention` keeps them. All of its content can be restored by a LIST.
 
@@ -111,11 +87,11 @@ class Cache:
 
     def __init__(
         self,
-        retention: RetentionRules | None = None,
+        retention: RetentionRules,
         references: References | None = None,
         enqueue: Callable[[Iterable[Key]], None] = lambda _: None,
     ) -> None:
-        self._retention = retention or Everything()
+        self._retention = retention
         self._references = references or References({})
         self._enqueue = enqueue
         self._allowances = Allowances()

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 
 from memcached_api.annotations import RETRY_ANNOTATION
-from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
 from memcached_operator.reconcile.events.creations import RETRY_MANAGER, CreationEvents
 from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
+from support.caches import whole_cache
 from unit.builders import NOW, memcached, pod
 from unit.reconcile.test_mount_events import KEY, World, run
 from unit.workloads.test_creation import SLOTS, of_slot, statefulset
@@ -30,7 +30,7 @@ class Creating(World):
         self.pods: list[Object] = []
         self.patches: list[Any] = []
         self.patch_error: ApiError | None = None
-        self.cache = Cache()
+        self.cache = whole_cache()
         self.creation = CreationEvents(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
 
     async def list(

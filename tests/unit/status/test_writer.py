@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, PODS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
@@ -17,6 +16,7 @@ from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.reports import Report
+from support.caches import whole_cache
 from unit import builders
 from unit.fakes import Api, raising
 
@@ -42,7 +42,7 @@ class Cluster:
     """A Memcached and a reconciler."""
 
     def __init__(self) -> None:
-        self.api, self.cache, self.queue = Api(), Cache(), Queue[Key]("test")
+        self.api, self.cache, self.queue = Api(), whole_cache(), Queue[Key]("test")
         self.write(builders.memcached(size=1, image="example.com/memcached:1"))
         self.reconciler = Reconciler(self.api.client, self.cache, self.queue, [KIND])
 

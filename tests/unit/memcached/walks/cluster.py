@@ -10,6 +10,7 @@ from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
+from memcached_api.annotations import OWN_PREFIX
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, PodStep, Resize, Snapshot
 from memcached_operator.kube.compare import fingerprint
@@ -26,7 +27,6 @@ PLAN: Final = plan_with(Images("memcached:1", "agent:1"))
 STATUS: Final = status_with("cluster.local")
 CR, SET, OPERATOR, DISCOVERY = "cr", "set", "operator", "discovery"
 """The names of the Memcached, of its StatefulSet, and of actors; pods and kubelets have the names of pods."""
-OWN_PREFIX: Final = "memcached-operator.example.com/"
 
 
 class Cluster:

@@ -4,13 +4,10 @@ import json
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION
-from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
 from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, spec_amounts
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
 from unit.memcached.walks.cluster import CR, SET, Cluster
 from unit.memcached.walks.kubelet import FIRST
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from memcached_api.annotations import ARGS_ANNOTATION
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION
 from memcached_operator.status.conditions import timestamp
 
 FIRST: Final = "memcached"

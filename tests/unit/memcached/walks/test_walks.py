@@ -7,12 +7,9 @@ from typing import Any, Final
 
 import pytest
 
+from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION
-from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
 from unit.memcached.walks.cluster import CR, SET, Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.kubelet import AGENT, FIRST

@@ -15,7 +15,8 @@ from simulation.operator import logged
 from simulation.plane import SimulatedPlane
 
 NAMESPACE: Final = "simulated"
-SETTINGS: Final = Settings()
+SETTINGS: Final = Settings(sync_period=10.0)
+"""`check_quiet` lasts as long as with a shorter period, in which there would be more lists for the same checks."""
 REFERENCES: Final[dict[str, Reference]] = {}
 """The states of workloads without faults that have been measured in this process, by name."""
 

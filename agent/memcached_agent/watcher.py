@@ -64,7 +64,7 @@ class PodWatcher:
         }
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Take a sample periodically, and at once after a new connection to memcached, until cancelled."""
         while True:
             self._client.is_new.clear()
             await self._step()
@@ -112,7 +112,7 @@ class PodWatcher:
         yield from restarts.families(known.kept if known else 0, known.lost if known else 0)
 
     def _read(self) -> None:
-        """Read the annotations."""
+        """Read the annotations of the pod, and pass their values to the gate and to the memory limit."""
         values = self._annotations.read()
         self._warmth.configure(values.get(gate.NAME))
         self._limit.configure(values.get(target.NAME))

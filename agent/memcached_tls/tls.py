@@ -40,11 +40,11 @@ class TlsProtocol(Protocol):
         ...
 
     def pause_writing(self) -> None:
-        """As in asyncio.Protocol."""
+        """The socket takes no more data for now: stop to call `write` of the transport."""
         ...
 
     def resume_writing(self) -> None:
-        """As in asyncio.Protocol."""
+        """The socket takes data again, or all of it was sent."""
         ...
 
 
@@ -72,12 +72,12 @@ class Tls(asyncio.BufferedProtocol):
     # The socket's side.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the handshake."""
+        """Register the connection. The handshake begins with the first bytes of the client."""
         self._raw = cast("asyncio.Transport", transport)
         self._protocol.register(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Release everything."""
+        """Report to the protocol that the socket was closed, before or after the end of the handshake."""
         self._raw, self._is_closing = None, True
         if self._timer is not None:
             self._timer.cancel()
@@ -91,7 +91,7 @@ class Tls(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Decrypt what has arrived."""
+        """Continue the handshake with these bytes, or decrypt them and deliver them to the protocol."""
         if self._is_closing:
             return
         self._incoming.write(self._buffer[:nbytes])
@@ -150,7 +150,7 @@ class Tls(asyncio.BufferedProtocol):
         self._flush()  # for example a key update
 
     def _flush(self) -> None:
-        """Send what is encrypted."""
+        """Write the encrypted bytes to the socket. The transport of the socket buffers what it cannot send yet."""
         if self._raw is not None and self._outgoing.pending and not self._raw.is_closing():
             self._raw.write(self._outgoing.read())
 
@@ -185,7 +185,7 @@ class Tls(asyncio.BufferedProtocol):
         return self._tls
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt and send."""
+        """Encrypt data in records of PIECE bytes, and write each to the socket at once, so that no buffer grows."""
         view = memoryview(data).cast("B")
         for start in range(0, len(view), PIECE):
             if self.is_closing:
@@ -213,7 +213,7 @@ class Tls(asyncio.BufferedProtocol):
             self._timer = loop.call_later(self._shutdown_timeout, self._raw.abort)
 
     def pause(self) -> None:
-        """Deliver nothing for now."""
+        """Stop reading from the socket and delivering data, until `resume`."""
         self._is_paused = True
         if self._raw is not None:
             self._raw.pause_reading()
@@ -241,7 +241,7 @@ class Transport(asyncio.Transport):
         return default if self._tls.raw is None else self._tls.raw.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send data."""
+        """Encrypt and send data, without waiting for the client."""
         self._tls.write(data)
 
     def is_closing(self) -> bool:
@@ -258,11 +258,11 @@ class Transport(asyncio.Transport):
             self._tls.raw.abort()
 
     def pause_reading(self) -> None:
-        """Deliver nothing for now."""
+        """Deliver no more data to the protocol, until `resume_reading`."""
         self._tls.pause()
 
     def resume_reading(self) -> None:
-        """Deliver again."""
+        """Deliver data again, first what has arrived in the meantime."""
         self._tls.resume()
 
     def can_write_eof(self) -> bool:
@@ -274,6 +274,6 @@ class Transport(asyncio.Transport):
         return 0 if self._tls.raw is None else self._tls.raw.get_write_buffer_size()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Those of the socket."""
+        """Set the limits of the socket's transport, because no data waits in this one."""
         if self._tls.raw is not None:
             self._tls.raw.set_write_buffer_limits(high, low)

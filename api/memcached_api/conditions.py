@@ -1,4 +1,4 @@
-"""The conditions of every status, in the order of TYPES: always all but Stalled, which is there only while it is True.
+"""The conditions of every status, in the order of MEANINGS: always all, but Stalled only while it is True.
 
 Their status is never Unknown, because the first status is written after the children are applied.
 """
@@ -15,8 +15,6 @@ READY: Final = "Ready"
 STALLED: Final = "Stalled"  # also a reason of Progressing
 OBSERVED_TYPES: Final = (AVAILABLE, PROGRESSING, DEGRADED)
 """The conditions that are observed. The others follow from them and their causes."""
-
-TYPES: Final = (*OBSERVED_TYPES, READY, STALLED)
 
 UNOBSERVED_GENERATION: Final = -1
 """The `observedGeneration` that the CRD sets in the status of a new object, as Flux's own kinds do: tools that compare

@@ -70,11 +70,6 @@ def shortest_resource(q: str | float) -> str:
     return _shortest_resource(_text(q))
 
 
-def equal(a: str | float, b: str | float) -> bool:
-    """Whether two quantities have the same value, in any form. Raises ValueError as `parse_quantity` does."""
-    return a == b or parse_quantity(a) == parse_quantity(b)
-
-
 def _text(q: object) -> str:
     if isinstance(q, str):
         return q

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from memcached_api.appservice.types import APPSERVICE
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY
 

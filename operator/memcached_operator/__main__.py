@@ -11,7 +11,7 @@ import click
 
 from memcached_api.image import is_reference
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import named
 from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import aiohttp
 
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from memcached_operator import metrics
 from memcached_operator.handlers import handlers
@@ -24,7 +24,7 @@ from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.reflector import WatchFunc
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.images import count_outdated_agents, count_problem_images
+from memcached_operator.memcached.images import ImageCounts, count_images
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.memory import limit_of_container, memory_warning
@@ -33,7 +33,6 @@ from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
 from memcached_operator.runtime.threads import EventLoopThread
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
-from memcached_operator.shared.images import count_outdated_images
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
 
@@ -116,11 +115,18 @@ async def lead(
     served = selected(kinds(defaults, options.cluster_domain), options.kinds)
     periods = options.sync_period, options.max_retry_delay
     manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
-    metrics.OUTDATED_IMAGES.set_function(lambda: count_outdated_images(manager.objects(MEMCACHEDS), defaults.memcached))
-    metrics.PROBLEM_IMAGES.set_function(lambda: count_problem_images(manager.objects(MEMCACHEDS)))
-    metrics.OUTDATED_AGENTS.set_function(lambda: count_outdated_agents(manager.objects(MEMCACHEDS), defaults.agent))
+    metrics.IMAGES.count = lambda: image_gauges(count_images(manager.objects(MEMCACHEDS), defaults))
     async with background(stop, *tasks):
         await manager.run(stop)
+
+
+def image_gauges(counts: ImageCounts) -> dict[str, int]:
+    """The values of the gauges of images, by their names."""
+    return {
+        metrics.OUTDATED_IMAGES: counts.outdated,
+        metrics.PROBLEM_IMAGES: counts.problems,
+        metrics.OUTDATED_AGENTS: counts.outdated_agents,
+    }
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.kinds import Checked
+from memcached_api.kind import Checked
 from memcached_api.validation.field_errors import FieldError, summary
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
@@ -52,21 +52,23 @@ def once_per_spec(check: Check[Spec]) -> Check[Spec]:
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem: a condition reason, and a message with the remedy. `blocks`: it prevents a rollout."""
+    """A problem that the status reports."""
 
     reason: str
+    """The reason of a condition, such as Degraded."""
     message: str
+    """The sentence for the condition, with the remedy."""
     blocks: bool = True
+    """It prevents a rollout."""
 
 
 class Intervention(NamedTuple):
-    """What another client did to a child, with the remedy. The status mentions it, and an Event reports it once.
-
-    `reason`: that of the Event. `message`: must stay the same while the cause does, so that it causes no writes.
-    """
+    """What another client did to a child, with the remedy. The status mentions it, and an Event reports it once."""
 
     reason: str
+    """The reason of the Event."""
     message: str
+    """A sentence with the remedy. It must stay the same while the cause does, so that it causes no writes."""
 
 
 class Resize(IntEnum):
@@ -80,29 +82,32 @@ class Resize(IntEnum):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One custom resource and the observed state around it. Each object was decoded once; do not modify them.
-
-    `children`: the objects it controls. `orphans`: the workloads that lost their owner reference, which it will adopt.
-    `pods`: the pods of its workload. `missing`: the optional or referenced resources that the API server does not
-    serve, or that cannot be listed in its namespace. `foreign`: the views of the objects of others in its namespace, of
-    the resources that its kind observes. `events`: Events about failed mounts of some of the pods, if they were needed.
-    `creation`: what explains why pods are missing: Events about failed creations, and pods of others with the names of
-    slots, both reduced by `workloads.creation`. `resize`: None until the API server has reported it. `referenced`: what
-    plans read of the existing objects that it names; `referrers`: the same of those that name it
-    (`Controller.references`).
-    """
+    """One custom resource and the observed state around it. Each object was decoded once; do not modify them."""
 
     cr: Object
+    """The custom resource."""
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
+    """The objects that it controls."""
     pods: tuple[Object, ...] = ()
+    """The pods of its workload."""
     missing: frozenset[Resource] = frozenset()
+    """The optional or referenced resources that the API server does not serve, or that cannot be listed in its
+    namespace."""
     foreign: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict[Resource, tuple[Any, ...]])
+    """The views of the objects of others in its namespace, of the resources that its kind observes."""
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
+    """The workloads that lost their owner reference, which it will adopt."""
     events: tuple[Object, ...] = ()
+    """Events about failed mounts of some of the pods, if they were needed."""
     creation: tuple[Object, ...] = ()
+    """What explains why pods are missing: Events about failed creations, and pods of others with the names of slots.
+    `workloads.problems.creation` reduces both."""
     resize: Resize | None = None
+    """None until the API server has reported it."""
     referenced: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
+    """What plans read of the existing objects that it names (`ReconciledKind.references`)."""
     referrers: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
+    """What plans read of the objects that name it."""
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -117,17 +122,18 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class PodStep:
-    """One write to a pod, only to this version of it. `pod`: as the plan has seen it.
-
-    `patch`: a strategic merge patch; None deletes the pod. `subresource`: that the patch is for. `remedy`: what a user
-    can do if the API server rejects the write; `denied_remedy`: if admission denies it.
-    """
+    """One write to a pod, only to this version of it."""
 
     pod: Object
+    """The pod as the plan has seen it."""
     patch: Object | None = None
+    """A strategic merge patch; None deletes the pod."""
     subresource: str = ""
+    """The subresource that the patch is for, such as `resize`; empty for the pod itself."""
     remedy: str = ""
+    """What a user can do if the API server rejects the write."""
     denied_remedy: str = ""
+    """What a user can do if admission denies the write."""
 
     @property
     def verb(self) -> str:
@@ -137,15 +143,14 @@ class PodStep:
 
 @dataclass(frozen=True)
 class PodUpdate:
-    """The state of an update of pods that the operator makes itself.
-
-    `complete`: all pods are updated. `step`: the next write, made when the children have been applied. `doing`: what
-    happens to pods now, such as `is being resized`, by their names.
-    """
+    """The state of an update of pods that the operator makes itself."""
 
     complete: bool
+    """All pods are updated."""
     step: PodStep | None = None
+    """The next write, made when the children have been applied."""
     doing: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What happens to pods now, such as `is being resized`, by their names."""
 
 
 class Observed(Protocol):
@@ -157,10 +162,10 @@ class Observed(Protocol):
         ...
 
     def comparisons(self, resource: Resource) -> int:
-        """The comparisons that `effect` needs at most for an object of this resource."""
+        """The comparisons that `dependency` needs at most for an object of this resource."""
         ...
 
-    def effect(self, resource: Resource, view: Any) -> Hashable:
+    def dependency(self, resource: Resource, view: Any) -> Hashable:
         """What the plan depends on of an object. If it is the same after a change, so is the plan.
 
         None if it does not depend on the object, as if that did not exist.
@@ -170,23 +175,24 @@ class Observed(Protocol):
 
 @dataclass(frozen=True)
 class Plan:
-    """The desired children, and the problems that are known before they are applied.
-
-    `children`: None leaves all existing children unchanged. `notices`: sentences for the status that are not problems.
-    `requeue_after`: seconds until the plan may change without an event; None if it cannot. `requeue_if_applied`: the
-    same, unless a child cannot be applied: the back-off decides when it is tried again. `update`: of the pods; None
-    if their workload updates them, or nothing does now. `interventions`: of other clients. `observed`: what it has
-    compared with the objects of others; None if it depends on each of their changes.
-    """
+    """The desired children, and the problems that are known before they are applied."""
 
     children: tuple[Object, ...] | None
+    """The desired children; None leaves all existing ones unchanged."""
     problems: tuple[Problem, ...] = ()
+    """The problems that are known before the children are applied."""
     notices: tuple[str, ...] = ()
+    """Sentences for the status that are not problems."""
     requeue_after: float | None = None
+    """Seconds until the plan may change without an event; None if it cannot."""
     requeue_if_applied: float | None = None
+    """The same, unless a child cannot be applied: then the back-off decides when it is tried again."""
     update: PodUpdate | None = None
+    """The update of the pods; None if their workload updates them, or nothing does now."""
     interventions: tuple[Intervention, ...] = ()
+    """What other clients did to children."""
     observed: Observed | None = None
+    """What the plan has compared with the objects of others; None if it depends on each of their changes."""
 
 
 def invalid(errors: Sequence[FieldError]) -> Plan:
@@ -203,26 +209,29 @@ def kept_violations(errors: Sequence[FieldError]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of a plan. `problems`: those of the plan and those of applying it. `notices`, `update`: the plan's.
-
-    `interventions`: the last ones of other clients.
-    """
+    """The result of a plan."""
 
     problems: tuple[Problem, ...] = ()
+    """The problems of the plan, and those of applying it."""
     notices: tuple[str, ...] = ()
+    """The notices of the plan."""
     update: PodUpdate | None = None
+    """The update of the plan."""
     interventions: tuple[Intervention, ...] = ()
+    """The last interventions of other clients."""
 
 
 @dataclass(frozen=True)
 class DesiredStatus:
-    """The desired status. `requeue_after`: seconds until it may change without an event; None if it cannot."""
+    """The desired status of a custom resource."""
 
     status: dict[str, Any]
+    """The complete status, without the times of its conditions."""
     requeue_after: float | None = None
+    """Seconds until the status may change without an event; None if it cannot."""
 
 
-class PodController(Protocol):
+class WorkloadType(Protocol):
     """The type of workload that runs the pods of a kind, such as Deployment."""
 
     @property
@@ -237,17 +246,16 @@ class PodController(Protocol):
 
 @dataclass(frozen=True)
 class Foreign:
-    """The objects of others that plans read, in the namespace of the custom resource.
-
-    `resources`: those of these objects. `ignores`: True for one that no plan needs, so that its events cause no work.
-    `reads`: the fields that are read of the others, besides their identity. `view`: the form in which a plan reads
-    these, made once per change.
-    """
+    """The objects of others that plans read, in the namespace of the custom resource."""
 
     resources: tuple[Resource, ...] = ()
+    """The resources of these objects."""
     ignores: Callable[[Object], bool] = lambda _: False
+    """True for an object that no plan needs, so that its events cause no work."""
     reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
+    """The fields that are read of the other objects, besides their identity."""
     view: Callable[[Resource, Object], Any] = lambda _, obj: obj
+    """The form in which a plan reads these fields, made once per change."""
 
     def includes(self, resource: Resource, obj: Object) -> bool:
         """Whether a plan may read this object."""
@@ -258,42 +266,45 @@ class Foreign:
 class Reference:
     """The objects of a kind of this operator that an object of another kind, or of the same one, names.
 
-    They are in the namespace of the object. `resource`: theirs. `names`: the names in an object. `reads`: what the
-    plans of the object read of one that it names. `shows`: what the plans of that one read of the object; the same
-    value for all objects if they read nothing. Each is a pure function, and accepts an object without a valid spec.
+    They are in the namespace of the object. Each function is pure, and accepts an object without a valid spec.
     """
 
     resource: Resource
+    """The resource of the objects that are named."""
     names: Callable[[Object], Iterable[str]]
+    """The names in an object."""
     reads: Callable[[Object], Any]
+    """What the plans of the object read of an object that it names."""
     shows: Callable[[Object], Any] = lambda _: None
+    """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
 
 
 @dataclass(frozen=True)
-class Controller:
-    """One kind of custom resource.
-
-    `app_name`: the value of `app.kubernetes.io/name` on its children. `owns`: the resources of its children.
-    `workloads`: the types of workload that run its pods; an object has one of them.
-    `optional`: those of `owns` whose API a cluster may lack; a plan must not contain children of a missing one.
-    `foreign`: what a plan reads of the objects of others, which are not of a kind of this operator.
-    `references`: the objects of such kinds that an object names.
-    `owners`: the names of the objects that can have a child of this resource and name, and the least size of each.
-    `updates_pods`: its plans contain steps that change and delete pods.
-    `plan` and `status` are pure functions.
-    """
+class ReconciledKind:
+    """The description of one kind of custom resource, from which the engine reconciles its objects."""
 
     resource: Resource
+    """The resource of the custom resources."""
     app_name: str
+    """The value of the label `app.kubernetes.io/name` on its children."""
     owns: tuple[Resource, ...]
-    workloads: tuple[PodController, ...]
+    """The resources of its children."""
+    workloads: tuple[WorkloadType, ...]
+    """The types of workload that run its pods; an object has one of them."""
     plan: Callable[[Snapshot, datetime], Plan]
+    """Compute the plan from a snapshot and the current time. A pure function."""
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
+    """Compute the status from the same snapshot, the result of the plan and the current time. A pure function."""
     optional: tuple[Resource, ...] = ()
+    """Those of `owns` whose API a cluster may lack. A plan must not contain children of a missing one."""
     foreign: Foreign = Foreign()
+    """What a plan reads of the objects of others, which are not of a kind of this operator."""
     references: tuple[Reference, ...] = ()
+    """The objects of kinds of this operator that an object names."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
+    """The names of the objects that can have a child of this resource and name, and the least size of each."""
     updates_pods: bool = False
+    """Its plans contain steps that change and delete pods."""
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

@@ -1,9 +1,35 @@
 """Metrics, with the names that controller-runtime uses, so that dashboards for Go operators work."""
 
+from collections.abc import Callable, Iterator, Mapping
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+
+class CountedTogether(Collector):
+    """Gauges whose values one function counts, so that a scrape walks over the objects once.
+
+    `descriptions`: the description of each gauge, by its name.
+    """
+
+    def __init__(self, descriptions: Mapping[str, str]) -> None:
+        self._descriptions = descriptions
+        self.count: Callable[[], Mapping[str, int]] = lambda: dict.fromkeys(descriptions, 0)
+        """Called once per scrape: the value of each gauge, by its name. By default, all are 0."""
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges without values, so that a registry rejects a second gauge with one of these names."""
+        return (GaugeMetricFamily(name, text) for name, text in self._descriptions.items())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges with their present values."""
+        values = self.count()
+        return (GaugeMetricFamily(name, text, values[name]) for name, text in self._descriptions.items())
+
 
 REGISTRY = CollectorRegistry()
 ProcessCollector(registry=REGISTRY)
@@ -41,21 +67,17 @@ WATCH_RETRIES = Counter(
     ["resource", "reason"],
     registry=REGISTRY,
 )
-OUTDATED_IMAGES = Gauge(
-    "memcached_operator_outdated_images",
-    "Memcached objects whose spec.image is not this operator's default.",
-    registry=REGISTRY,
+OUTDATED_IMAGES = "memcached_operator_outdated_images"
+PROBLEM_IMAGES = "memcached_operator_problem_images"
+OUTDATED_AGENTS = "memcached_operator_outdated_agents"
+IMAGES = CountedTogether(
+    {
+        OUTDATED_IMAGES: "Memcached objects whose spec.image is not this operator's default.",
+        PROBLEM_IMAGES: "Memcached objects whose status reports a release of memcached with known problems.",
+        OUTDATED_AGENTS: "Memcached objects whose spec.agent.image is not this operator's default.",
+    }
 )
-PROBLEM_IMAGES = Gauge(
-    "memcached_operator_problem_images",
-    "Memcached objects whose status reports a release of memcached with known problems.",
-    registry=REGISTRY,
-)
-OUTDATED_AGENTS = Gauge(
-    "memcached_operator_outdated_agents",
-    "Memcached objects whose spec.agent.image is not this operator's default.",
-    registry=REGISTRY,
-)
+REGISTRY.register(IMAGES)
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)
 IGNORED_OBJECTS = Gauge(
     "memcached_operator_ignored_objects",

@@ -77,7 +77,7 @@ class Acceptor:
         self._buffer = bytearray(PIECE)
 
     async def accept(self, listener: socket.socket) -> None:
-        """Accept connections until cancelled."""
+        """Accept connections until cancelled. After an error, such as too many open files, it logs that and waits."""
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -112,7 +112,7 @@ class Acceptor:
             connection.abort()
 
     def forget(self, connection: "Connection") -> None:
-        """Remove a closed connection."""
+        """Remove a closed connection, so that it does not count for the limit, and `close` does not wait for it."""
         self.connections.pop(connection, None)
         if not self.connections:
             self._all_closed.set()

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes."""
+    """The exit code of the program: which kind of error has ended it."""
 
     OK = 0
     NEGATIVE = 1

@@ -27,7 +27,7 @@ Cell = str | Text
 
 
 def console() -> Console:
-    """Standard output."""
+    """Standard output, without markup. A pipe has PIPED_WIDTH columns, unless COLUMNS is set."""
     stdout = Console(highlight=False, markup=False, emoji=False)
     if not stdout.is_terminal and "COLUMNS" not in os.environ:
         stdout.width = PIPED_WIDTH
@@ -52,7 +52,7 @@ class _Grid(Table):
     """A table whose cells cannot control the terminal."""
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row."""
+        """Add a row, with control characters of its strings replaced."""
         super().add_row(*(plain(cell) if isinstance(cell, str) else cell for cell in cells), **options)
 
 

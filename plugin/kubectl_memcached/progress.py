@@ -33,7 +33,7 @@ class Progress:
         self._timer.start()
 
     def step(self) -> None:
-        """Count one more."""
+        """Count one more completed step."""
         with self._lock:
             self._done += 1
             if self._shown:

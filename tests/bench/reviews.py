@@ -17,11 +17,12 @@ from collections.abc import Iterator
 import msgspec
 
 from bench.load import memcached
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
-from memcached_webhooks.kinds.memcached import MUTATE, VALIDATE
+from memcached_webhooks.admission import path_of
 
 HOST = "localhost"
-PATHS = {"mutate": MUTATE, "validate": VALIDATE}
+PATHS = {verb: path_of(verb, MEMCACHED) for verb in ("mutate", "validate")}
 
 
 def review(kind: str) -> bytes:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from corners.warm import ITEMS
 from memcached_api.memcached import memory
-from memcached_api.memcached.effective import effective
 from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, decode_spec, restarts_warm
 from memcached_api.quantity import parse_quantity
 from memcached_operator.memcached.desired.pods import command
@@ -36,7 +36,7 @@ class Container(NamedTuple):
 def container(spec: Spec) -> Container:
     """The container for a spec, valid or not. Raises SpecDecodeError or ValueError if there is none."""
     decoded = decode_spec(memcached("default", **spec))
-    found = effective(decoded)
+    found = resolved(decoded)
     return Container(
         [*command(decoded), *(["-e", ITEMS] if restarts_warm(decoded) else [])],
         decoded.container_port,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.certificates.issuer import REVOKE_ANNOTATION
+from memcached_api.annotations import REVOKE_ANNOTATION
 from support import installed, kube, permissions
 from support.audit import Audit
 from support.kube import Object, eventually, kubectl

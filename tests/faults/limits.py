@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from faults.limits_metadata import inherited, mostly, random_metadata
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.memory import (
     FIRST_NEED,
     Settings,

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from faults import limits
 from faults.schemas import spec_schema
 from memcached_api.appservice.types import APPSERVICE
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 

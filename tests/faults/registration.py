@@ -12,7 +12,7 @@ from faults.process import ROOT
 from faults.sandbox import Sandbox, wait_until
 from faults.webhook import KINDS, PATHS, Webhook
 from faults.workloads import IMAGE, new_object
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Object, Resource
 

@@ -26,8 +26,8 @@ from memcached_operator.kube.resource import Key, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 
-POLL = 0.25
-"""Seconds between two attempts of `wait_until`."""
+POLL, MAX_POLL = 0.25, 1.0
+"""Seconds between two attempts of `wait_until`: at first, and when it has waited for long."""
 TIMEOUT_FACTOR = float(os.environ.get("FAULTS_TIMEOUT_FACTOR", "1"))
 """Factor for every deadline, for a busy machine."""
 LONG_SYNC_PERIOD = 600.0 * TIMEOUT_FACTOR
@@ -150,16 +150,18 @@ async def wait_until(
 ) -> Any:
     """Poll until the result is true, and return it. Raises TimedOutError after `seconds`.
 
-    `what`: the awaited state, or a function that returns the whole message of the error.
+    `what`: the awaited state, or a function that returns the whole message of the error. `poll`: seconds between two
+    attempts; later a twentieth of the time waited so far, at most MAX_POLL.
     """
-    deadline = time.monotonic() + seconds * TIMEOUT_FACTOR
+    started = time.monotonic()
     while True:
         found = await condition()
         if found:
             return found
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - started
+        if waited > seconds * TIMEOUT_FACTOR:
             raise TimedOutError(what() if callable(what) else f"timed out after {seconds:g} s waiting until {what}")
-        await asyncio.sleep(poll)
+        await asyncio.sleep(max(poll, min(waited / 20, MAX_POLL)))
 
 
 async def wait_for(event: Awaitable[Any], seconds: float, what: str) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube.client import FIELD_MANAGER, ApiClient
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -22,7 +23,6 @@ from memcached_operator.kube.resource import (
     nested_list,
     nested_map,
 )
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 from support.lists import listed
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")

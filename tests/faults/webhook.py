@@ -21,7 +21,7 @@ from faults.process import Operator, supervised
 from faults.proxy import HOST
 from faults.sandbox import Sandbox, wait_until
 from memcached_api.appservice.types import APPSERVICE
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.values import nested_field
 from memcached_operator.certificates.pki import KeyPair, issue

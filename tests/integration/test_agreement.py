@@ -12,7 +12,7 @@ from faults.proxy import certificate
 from faults.sandbox import Plane, Settings
 from faults.webhook import KINDS
 from integration.control_plane import ControlPlane, client_of
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 
 pytestmark = [pytest.mark.server, pytest.mark.sweep]
 

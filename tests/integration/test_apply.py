@@ -24,6 +24,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
+from support.caches import whole_cache
 
 pytestmark = pytest.mark.server
 
@@ -39,7 +40,7 @@ class Owner:
 
     plane: ControlPlane
     cr: Object
-    cache: Cache = field(default_factory=Cache)
+    cache: Cache = field(default_factory=whole_cache)
     outcome: Result = field(default_factory=Result)
 
     def key(self, resource: Resource = DEPLOYMENTS) -> Key:
@@ -74,7 +75,7 @@ class Owner:
 
     def relist(self, resources: Iterable[Resource] = OWNS) -> None:
         """Fill the cache from lists with the label selector, as after a restart."""
-        self.cache = Cache()
+        self.cache = whole_cache()
 
         async def run() -> None:
             async with client_of(self.plane.connection) as client:

@@ -10,12 +10,12 @@ import pytest
 
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, operator_requests, patch, run_operator, wait_until_ready
+from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION
 from memcached_operator.workloads.problems import creation
 from support.draining import condition
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from integration.issuing import Installation
+from memcached_api.annotations import REVOKE_ANNOTATION
 from memcached_operator.certificates import issuer as module
-from memcached_operator.certificates.issuer import REVOKE_ANNOTATION
 from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.kube.client import ApiError
 

@@ -5,7 +5,7 @@ from typing import Any
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
 from memcached_api.images import Images
 from memcached_operator.handlers import handlers
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
@@ -27,7 +27,7 @@ def run_operator(
     namespaces: tuple[str, ...],
     scenario: Scenario,
     sync_period: float = 600,
-    kinds: Sequence[Controller] = (memcached(Images(IMAGE)),),
+    kinds: Sequence[ReconciledKind] = (memcached(Images(IMAGE)),),
 ) -> None:
     """Run a scenario and, in the same process, the operator for some namespaces."""
 

@@ -10,7 +10,7 @@ import pytest
 from faults.workloads import new_object
 from integration.control_plane import ControlPlane, would_create
 from memcached_api.images import Images
-from memcached_api.memcached.effective import ports
+from memcached_api.memcached.resolved import ports
 from memcached_api.memcached.types import decode_spec, needs_agent
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, SERVICES, Object, Resource

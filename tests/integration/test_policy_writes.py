@@ -8,6 +8,7 @@ import goldens
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run, own_name
 from integration.control_plane import ControlPlane, until
 from integration.test_apply import Owner
+from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -22,7 +23,6 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION
 
 pytestmark = pytest.mark.server
 

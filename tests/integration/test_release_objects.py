@@ -15,15 +15,16 @@ from faults.stored import without_rules
 from integration.control_plane import CRDS, ControlPlane, eventually, until
 from integration.test_manager import run_operator
 from integration.test_rules import CRD
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1
+from memcached_operator.reconcile.intent import digest_v1
 from memcached_operator.status.conditions import is_reported
 from support.memcached import memcached as new_memcached
 
@@ -58,7 +59,7 @@ def placed_child(child: Object, namespace: str, uid: str) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
-async def store(client: ApiClient, kind: Controller, version: str, objects: list[Object], namespace: str) -> Key:
+async def store(client: ApiClient, kind: ReconciledKind, version: str, objects: list[Object], namespace: str) -> Key:
     """Create an object in a version of its API, and its children; returns the key with which the operator reads it."""
     cr, *children = objects
     key = Key(kind.resource, namespace, cr["metadata"]["name"])

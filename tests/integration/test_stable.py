@@ -11,10 +11,11 @@ import pytest
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
 from integration.test_placing_budgets import QUIET, STATUS
+from memcached_api.annotations import PAUSED_ANNOTATION
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
+from memcached_operator.memcached.slots.pause import OUTDATED
 from memcached_operator.memcached.updates.observed import ready_since
 from memcached_operator.workloads.pods import is_active
 from support.admitted import admitted

@@ -1,20 +1,23 @@
 """Runs simulations in processes of their own: with changed sources, or beside work that needs the real clock."""
 
 import multiprocessing
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
+from unittest import mock
 
-from faults.process import ROOTS
-
-if TYPE_CHECKING:
-    from faults.esr import Reference
+from faults.workloads import Workload
+from simulation import changed
+from simulation.cases import reference_of
 
 _PROCESSES: Final = multiprocessing.get_context("forkserver")
-# They do not change: a new process has them already.
-_PROCESSES.set_forkserver_preload(["aiohttp", "cryptography.x509", "kopf", "msgspec", "prometheus_client", "pytest"])
+# A new process has imported everything already.
+_PROCESSES.set_forkserver_preload(["simulation.campaigns", "simulation.cases", changed.__name__])
 _TIMEOUT: Final = 120.0
 """Seconds for one case."""
 
@@ -28,13 +31,12 @@ class Outcome(NamedTuple):
     exits: tuple[int, ...]
 
 
-def outcome(case: str, sources: Path, references: Mapping[str, Any]) -> Outcome:
+def outcome(case: str, sources: Path) -> Outcome:
     """A case with these sources. Raises TimeoutError, and RuntimeError if the test itself fails.
 
-    `references`: the arguments of the state of each workload without faults and without changes.
+    The states of its workloads without faults are measured in this process, whose sources are unchanged.
     """
-    paths = [str(sources / root) for root in ROOTS]
-    return Outcome(*_result(_run, case, paths, references))
+    return Outcome(*_result(_run, case, sources))
 
 
 def simulated_writes(workload: str) -> list[str]:
@@ -43,15 +45,20 @@ def simulated_writes(workload: str) -> list[str]:
 
 
 def _result(work: Callable[..., None], name: str, *arguments: Any) -> Any:
-    """What `work` sends, in a process of its own."""
-    receiver, sender = _PROCESSES.Pipe(duplex=False)
-    process = _PROCESSES.Process(target=work, args=(sender, name, *arguments), daemon=True)
+    """What `work` sends, in a process of its own. Before that, it may send workloads, whose references it gets."""
+    _start_server()
+    ours, theirs = _PROCESSES.Pipe()
+    process = _PROCESSES.Process(target=work, args=(theirs, name, *arguments), daemon=True)
     process.start()
-    sender.close()
+    theirs.close()
     try:
-        if not receiver.poll(_TIMEOUT):
-            raise TimeoutError(name)
-        return receiver.recv()
+        while True:
+            if not ours.poll(_TIMEOUT):
+                raise TimeoutError(name)
+            found = ours.recv()
+            if not isinstance(found, Workload):
+                return found
+            ours.send(reference_of(found))
     except EOFError:
         raise RuntimeError(f"{name} cannot run") from None
     finally:
@@ -59,27 +66,30 @@ def _result(work: Callable[..., None], name: str, *arguments: Any) -> Any:
         process.join()
 
 
-def as_arguments(reference: "Reference") -> dict[str, Any]:
-    """The arguments of a reference, without classes of the sources."""
-    counts = {"created": dict(reference.created), "deleted": dict(reference.deleted)}
-    return {"state": reference.state, **counts}
+def _start_server() -> None:
+    """Start the process that starts the others, unless it runs. It finds modules as this one does."""
+    with mock.patch.dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)):
+        forkserver.ensure_running()
 
 
-def _run(sender: Connection, case: str, paths: list[str], references: Mapping[str, Any]) -> None:
-    sys.path[:0] = paths
+def _run(connection: Connection, case: str, sources: Path) -> None:
+    changed.use(sources)
     # Only now: these are from the changed sources.
-    from faults.esr import Reference
     from simulation.campaigns import CASES
-    from simulation.cases import REFERENCES, run_case
+    from simulation.cases import run_case
 
-    REFERENCES.update({name: Reference(**arguments) for name, arguments in references.items()})
-    found = run_case(CASES[case])
+    found = run_case(CASES[case], measured=partial(_ask, connection))
     kind = type(found.error).__name__ if found.error else ""
-    sender.send((kind, str(found.error or ""), found.log, found.exits))
+    connection.send((kind, str(found.error or ""), found.log, found.exits))
 
 
-def _trace(sender: Connection, workload: str) -> None:
+def _ask(connection: Connection, workload: object) -> Any:
+    connection.send(workload)
+    return connection.recv()
+
+
+def _trace(connection: Connection, workload: str) -> None:
     from faults.campaigns.traces import WORKLOADS, writes_of
     from simulation.cases import measure
 
-    sender.send(writes_of(measure(WORKLOADS[workload]).requests))
+    connection.send(writes_of(measure(WORKLOADS[workload]).requests))

@@ -53,18 +53,33 @@ class Connection:
 
     async def chunks(self, idle: float | None) -> AsyncGenerator[bytes]:
         """The body as it arrives. `idle`: maximum seconds without data. Raises ClientError."""
-        while True:
+        chunk: bytes | None = b""
+        while chunk is not None:
             try:
                 async with asyncio.timeout(idle):
                     chunk = await self._chunks.get()
             except TimeoutError:
                 raise aiohttp.SocketTimeoutError from None
-            if chunk is None:
-                break
-            await asyncio.sleep(LATENCY)
-            yield chunk
+            if chunk is not None:
+                await asyncio.sleep(LATENCY)
+                chunk, arrived = self._arrived(chunk)
+                yield arrived
         if self._cut:
             raise aiohttp.ClientPayloadError("the connection was closed")
+
+    def _arrived(self, chunk: bytes) -> tuple[bytes | None, bytes]:
+        """The last chunk, or None after the end of the body, and the data that arrives with the first one.
+
+        This is all that has been sent by now: data of one moment do not arrive one after the other.
+        """
+        last: bytes | None = chunk
+        parts = [chunk]
+        while not self._chunks.empty():
+            last = self._chunks.get_nowait()
+            if last is None:
+                break
+            parts.append(last)
+        return last, b"".join(parts)
 
 
 Respond = Callable[[Connection], Coroutine[Any, Any, None]]

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from memcached_api import conditions as c
-from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Reference, Snapshot
+from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Reference, Snapshot
 from memcached_operator.kube.client import ApiError, Page
 from memcached_operator.kube.resource import CONFIG_MAPS, Key, Object, Resource, nested_map
 from memcached_operator.reconcile.manager import Manager
@@ -67,7 +67,7 @@ class World(Api):
         status = nested_map(self.objects[Key(resource, "test", name)], "status")
         return {name: text for name, text in status.items() if name not in ("conditions", "observedGeneration")}
 
-    def kind(self, resource: Resource) -> Controller:
+    def kind(self, resource: Resource) -> ReconciledKind:
         """A kind without children, whose status has what its plan has read."""
 
         def plan(snapshot: Snapshot, _: datetime) -> Plan:
@@ -93,7 +93,7 @@ class World(Api):
             reads=lambda obj: {"value": obj["spec"].get("value", 0), "double": nested_map(obj, "status").get("double")},
             shows=lambda obj: {"weight": obj["spec"].get("weight", 0)},
         )
-        return Controller(resource, resource.plural, (CONFIG_MAPS,), (), plan, status, references=(reference,))
+        return ReconciledKind(resource, resource.plural, (CONFIG_MAPS,), (), plan, status, references=(reference,))
 
 
 Scenario = Callable[[World], Awaitable[None]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from memcached_api.appservice.types import APPSERVICE
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY
 from support import invalid_appservice, invalid_memcached, invalid_memcachedproxy

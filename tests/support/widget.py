@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from memcached_api.conditions import Condition
-from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Kind
+from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Kind
 from memcached_api.kubernetes import LIST_BY_TYPE
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid, kept_violations
+from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid, kept_violations
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -19,8 +19,9 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.workloads import children
+from memcached_operator.workloads.rollout import Rollout, counted
 from memcached_operator.workloads.rules import OwnContainer, PodRules
-from memcached_operator.workloads.statefulset import STATEFULSET, statefulset_rollout
+from memcached_operator.workloads.statefulset import STATEFULSET, with_progress
 from memcached_operator.workloads.workload import workload_state
 from support.widget import WIDGET, WidgetSpec
 
@@ -35,9 +36,9 @@ RULES = PodRules("Widget", {"app": OwnContainer("spec.image", "use another image
 """The only container, and the field that governs it."""
 
 
-def widget() -> Controller:
+def widget() -> ReconciledKind:
     """The Widget kind."""
-    return Controller(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
+    return ReconciledKind(WIDGETS, APP_NAME, OWNS, (STATEFULSET,), plan, status, optional=(MONITORS,), owners=owners)
 
 
 def owners(_: Resource, name: str) -> Iterator[tuple[str, int]]:
@@ -80,11 +81,17 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     return DesiredStatus(content, state.requeue_after)
 
 
+def statefulset_rollout(snapshot: Snapshot, now: datetime) -> Rollout:
+    """The rollout of a StatefulSet that updates its pods itself, from its counts and from times in its pods."""
+    live = snapshot.child(STATEFULSETS)
+    counts = counted(STATEFULSETS.kind, live)
+    return counts if live is None else with_progress(counts, live, snapshot, now)
+
+
 def _statefulset(cr: Object, spec: WidgetSpec) -> Object:
     pods = {"containers": [{"name": "app", "image": spec.image}]}
     found = children.statefulset(cr, APP_NAME, COMPONENT, spec.size, pods, _name(cr) + PODS_SUFFIX)
-    # Some clusters drop maxUnavailable.
-    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
     return {**found, "spec": {**found["spec"], "podManagementPolicy": "Parallel", "updateStrategy": strategy}}
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from memcached_operator import app
 from memcached_operator.__main__ import main, parse_duration

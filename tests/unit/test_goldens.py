@@ -7,6 +7,7 @@ import pytest
 
 import goldens
 from crds.descriptions import kubernetes_type
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_api.appservice.types import AppServiceSpec
 from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
@@ -15,7 +16,6 @@ from memcached_api.values import nested_field
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW
 

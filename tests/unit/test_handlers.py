@@ -23,6 +23,7 @@ from memcached_operator.handlers import handlers
 from memcached_operator.kopf_operators import requests
 from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube import reflector as module
+from memcached_operator.kube.bodies import MAX_BODY
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.credentials import TokenFile
 from memcached_operator.kube.reflector import Reflector, run_reflectors
@@ -30,7 +31,7 @@ from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.runtime.signals import stop_on_signals
 from support.lists import listed
-from unit.kinds_server import FOREVER, KindsServer, Watch, failed, line
+from unit.scripted_server import FOREVER, ScriptedServer, Watch, failed, line
 from unit.servers import serving
 
 PAUSE = 0.01
@@ -53,7 +54,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 class Watching:
     """Lists and watches kinds with kopf. Records the events."""
 
-    def __init__(self, server: KindsServer) -> None:
+    def __init__(self, server: ScriptedServer) -> None:
         self.server = server
         self.max_backoff = 8 * PAUSE
         self.seconds_to_stop = 0.0
@@ -115,7 +116,7 @@ def seen(watching: Watching) -> bool:
 
 def serve(*watches: Watch, **options: Any) -> Watching:
     """Watching of a server with these responses to watches for Memcacheds."""
-    return Watching(KindsServer([MEMCACHEDS, APPSERVICES], {"memcacheds": list(watches)}, **options))
+    return Watching(ScriptedServer([MEMCACHEDS, APPSERVICES], {"memcacheds": list(watches)}, **options))
 
 
 def test_every_event_except_bookmarks_is_handled() -> None:
@@ -198,6 +199,7 @@ FAILURES = {
     "not JSON": Watch(lines=("<h1>Log in</h1>\n",)),
     "not an event": Watch(lines=('{"kind": "Status"}\n',)),
     "incomplete line": Watch(lines=(line("ADDED", 150)[:20],)),
+    "too large": Watch(lines=("x" * (MAX_BODY + 1) + "\n",), open=True),
     "event with an empty object": Watch(lines=('{"type": "ADDED", "object": {}}\n',), open=True),
     "event with a string": Watch(lines=('{"type": "ADDED", "object": "b"}\n',), open=True),
     "event with a bad version": Watch(lines=(line("ADDED", 150).replace("150", "x"),), open=True),
@@ -232,7 +234,7 @@ def test_a_watch_that_always_ends_backs_off(watch: Watch) -> None:
 
 
 def test_the_other_kind_is_not_affected() -> None:
-    server = KindsServer([MEMCACHEDS, APPSERVICES], {"memcacheds": [Watch(404)], "appservices": [FOREVER]})
+    server = ScriptedServer([MEMCACHEDS, APPSERVICES], {"memcacheds": [Watch(404)], "appservices": [FOREVER]})
     reflectors = [Reflector(MEMCACHEDS, None, ""), Reflector(APPSERVICES, None, "")]
     Watching(server).until(lambda it: len(it.server.times["memcacheds"]) >= 5, *reflectors)
     assert (len(server.times["appservices"]), server.lists.count("appservices")) == (1, 1)

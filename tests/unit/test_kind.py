@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memcached_api.kinds import Checked
+from memcached_api.kind import Checked
 from memcached_api.values import nested_field
 from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
 from memcached_operator.kube.resource import Object

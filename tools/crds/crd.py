@@ -5,7 +5,7 @@ from typing import Any
 
 from crds.schema import Schema, struct_schema
 from memcached_api.conditions import UNOBSERVED_GENERATION
-from memcached_api.kinds import Column, Kind
+from memcached_api.kind import Column, Kind
 from memcached_api.validation.rules import Rule
 
 

@@ -11,7 +11,7 @@ from crds.descriptions import first_sentence, kubernetes_type, one_line, plural,
 from crds.schema import Schema
 from crds.whole import whole_fields
 from memcached_api import conditions
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.validation.rules import Rule
 
 

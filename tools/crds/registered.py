@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kinds import kinds
 from memcached_operator.kube.resource import Resource
 
@@ -26,13 +26,13 @@ class Registered:
     updates_pods: bool = False
 
 
-def registered(apis: Iterable[Kind[Any]], controllers: Iterable[Controller]) -> tuple[Registered, ...]:
+def registered(apis: Iterable[Kind[Any]], reconciled: Iterable[ReconciledKind]) -> tuple[Registered, ...]:
     """Each kind of the API with its controller. Raises LookupError if it has none."""
-    found = {(each.resource.group, each.resource.kind): each for each in controllers}
+    found = {(each.resource.group, each.resource.kind): each for each in reconciled}
     return tuple(_registered(kind, found.get((kind.group, kind.name))) for kind in apis)
 
 
-def _registered(kind: Kind[Any], controller: Controller | None) -> Registered:
+def _registered(kind: Kind[Any], controller: ReconciledKind | None) -> Registered:
     if controller is None:
         raise LookupError(f"{kind.name} has no controller: add it to operator/memcached_operator/kinds.py")
     return Registered(kind, controller.app_name, controller.owns, controller.foreign.resources, controller.updates_pods)

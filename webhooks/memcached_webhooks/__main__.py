@@ -10,7 +10,7 @@ import click
 
 from memcached_api.image import is_reference
 from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import named
 from memcached_process.addresses import Address
 from memcached_process.options import process_options, set_up

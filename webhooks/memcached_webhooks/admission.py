@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.validation.field_errors import SpecDecodeError
 from memcached_api.values import is_object, nested_field
 from memcached_webhooks.patches import merge_operations

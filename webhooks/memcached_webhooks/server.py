@@ -17,7 +17,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import quote
 from memcached_process.addresses import Address

@@ -53,7 +53,7 @@ class Stream:
         return self._connection.failure
 
     def close(self) -> None:
-        """Close the connection."""
+        """Disconnect from memcached, which then writes no more lines for this agent."""
         self._connection.fail("closed", "was disconnected by the agent")
 
     def _received(self, data: bytes) -> None:

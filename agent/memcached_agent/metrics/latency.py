@@ -46,7 +46,7 @@ class Latency:
                     self.observe(seconds)
 
     def observe(self, seconds: float) -> None:
-        """Count one answer."""
+        """Add the time of one reply to the histogram."""
         self._counts[bisect_left(BUCKETS, seconds)] += 1
         self._sum += seconds
 

@@ -78,7 +78,7 @@ class FileWatcher(Generic[C, V]):
         return self._problem
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Compare the files with those in use every POLL seconds, until cancelled."""
         while True:
             await self.step()
             await asyncio.sleep(POLL)

@@ -78,11 +78,11 @@ class Server:
             min(islice(self.connections, count - count // 2), key=lambda each: each.state).abort()
 
     def closed(self, connection: "HttpConnection") -> None:
-        """Unregister a connection."""
+        """Remove a closed connection from those that count for the limit."""
         self.connections.pop(connection, None)
 
     def abort(self) -> None:
-        """Abort all connections."""
+        """Close all connections at once, when the agent stops."""
         for connection in list(self.connections):
             connection.abort()
 
@@ -120,7 +120,7 @@ class HttpConnection(asyncio.Protocol):
         self._enter(ConnectionState.IDLE)
 
     def connection_lost(self, exc: BaseException | None) -> None:  # noqa: ARG002
-        """Release everything."""
+        """Cancel the handler and the timer: the client reads no response any more."""
         self.unregister()
 
     def unregister(self) -> None:
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         return self._transport is self._raw and self.state in (ConnectionState.HANDLING, ConnectionState.WRITING)
 
     def resume_writing(self) -> None:
-        """The response is sent."""
+        """All of the response is sent: continue with the next request, or close the connection."""
         if self.state is ConnectionState.WRITING:
             self._sent()
 

@@ -15,7 +15,7 @@ class Unavailable(asyncio.Protocol):
     """Closes a connection that arrives before there is a certificate."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Close it."""
+        """Close the connection before the handshake, so that the client tries again later."""
         transport.close()
 
 

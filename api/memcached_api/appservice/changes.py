@@ -1,14 +1,9 @@
 """The effect of a change of each field on the pods; a test compares it with the builders of the operator."""
 
-from typing import Final
-
 from memcached_api.appservice.ports import listening_ports
 from memcached_api.appservice.types import AppServiceSpec
 from memcached_api.changes import changed
 from memcached_api.kubernetes import canonical_env, comparable_resources
-
-KEEPS_PODS: Final = ("spec.size", "spec.inheritedMetadata.labels", "spec.inheritedMetadata.annotations")
-"""The fields whose change replaces no pods. All others are in `values`."""
 
 
 def replaces_pods(new: AppServiceSpec, old: AppServiceSpec) -> list[str]:

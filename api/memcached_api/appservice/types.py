@@ -10,11 +10,10 @@ from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
 from memcached_api.appservice.rules import RULES
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
+from memcached_api.kind import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
-from memcached_api.metadata import InheritedMetadata
+from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
-from memcached_api.validation.field_errors import FieldError
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 
 GROUP: Final = "app.example.com"
@@ -167,15 +166,10 @@ def decode_spec(obj: Mapping[str, Any]) -> AppServiceSpec:
     """The spec of an AppService object, with defaults and without unknown fields.
 
     Raises SpecDecodeError with all structural errors if it cannot be decoded. A decoded spec can still violate a
-    rule: see `validate`.
+    rule: see `Kind.validate`.
     """
     spec = nested_field(obj, "spec")
     return APPSERVICE.decode({**obj, "spec": with_defaults(spec)} if is_object(spec) else obj)
-
-
-def validate(obj: Any) -> list[FieldError]:
-    """All errors of an AppService object; empty if it is valid. Never raises, for any JSON value."""
-    return APPSERVICE.validate(obj)
 
 
 def check(obj: Any) -> Checked[AppServiceSpec]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import Final, NamedTuple
 
-from memcached_api.kinds import REPLACES
+from memcached_api.kind import REPLACES
 
 ITEM_OPTIONS: Final = ("--disable-cas", "--slab-growth-factor", "--slab-min-size")
 """The options that determine where items are in memory: memcached keeps no item if one of them changes."""
@@ -132,9 +132,6 @@ FIELDS: Final[Mapping[str, FieldEffect]] = {
     "spec.tls.minVersion": _REPLACES,
 }
 """The effect of each field. A section that is added or removed changes its fields."""
-
-KEEPS_PODS: Final = tuple(name for name, row in FIELDS.items() if row.effect is Effect.NOTHING)
-"""The fields whose change never does anything to the pods."""
 
 SENTENCES: Final[Mapping[str, str]] = {
     name: REPLACES if row.needs is Needs.NOTHING else "A change replaces the pods unless made in place (docs/warm.md)."

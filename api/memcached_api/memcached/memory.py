@@ -58,15 +58,15 @@ def settings_of(connections: int | None, threads: int | None, *, tls: bool, hash
 
 
 class Need(NamedTuple):
-    """A need for memory: a percentage of the cache, and a fixed amount."""
+    """A need for memory: a percentage of the cache, and a constant number of bytes."""
 
     percent: int
-    fixed: int
+    constant: int
 
 
 NEED: Final = Need(118, 42 * MEBIBYTE)
-"""The measured need. Percentage: the smallest items while the hash table doubles, when both tables exist. Fixed: a page
-of 1 MiB for each of 39 sizes of items, which memcached allocates also when the cache is full, and the process."""
+"""The measured need. Percentage: the smallest items while the hash table doubles, when both tables exist. Constant: a
+page of 1 MiB for each of 39 sizes of items, which memcached allocates also when the cache is full, and the process."""
 
 FIRST_NEED: Final = Need(110, 16 * MEBIBYTE)
 """The need that release 0.1.0 expected. The derived limit is based on it: see `default_limit`."""
@@ -138,7 +138,7 @@ def exact_limit_for(cache_bytes: Decimal | int, settings: Settings = DEFAULTS) -
 
 def needed(need: Need, cache_bytes: Decimal | int, settings: Settings) -> Decimal:
     """The memory for this need and the settings, exact: a quantity may have fractions of a byte."""
-    return Decimal(cache_bytes) * need.percent / 100 + need.fixed + settings_memory(settings)
+    return Decimal(cache_bytes) * need.percent / 100 + need.constant + settings_memory(settings)
 
 
 def _exact_default(cache_bytes: Decimal | int, settings: Settings) -> Decimal:
@@ -150,7 +150,7 @@ def _with_headroom(cache_bytes: Decimal | int, settings: Settings) -> Decimal:
 
 
 def _largest_cache(need: Need, memory: Decimal | int, settings: Settings) -> Decimal:
-    return (Decimal(memory) - need.fixed - settings_memory(settings)) * 100 / need.percent
+    return (Decimal(memory) - need.constant - settings_memory(settings)) * 100 / need.percent
 
 
 def cache_bytes(quantity: str | float) -> int:

@@ -1,7 +1,7 @@
 """Requests and limits of the memcached container. Values from the spec take precedence; the others are derived."""
 
-from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import default_limit, mebibytes_text
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical_resource
 from memcached_api.shared.resources import ResourceList, complete, limits_and_requests
@@ -25,5 +25,5 @@ def _memory(spec: MemcachedSpec, limit: str | None) -> str:
     """The memory for the cache: the limit if the cache is derived from it."""
     if limit is not None and spec.cache.memory is None:
         return limit
-    memory, settings, _ = effective(spec)
+    memory, settings, _ = resolved(spec)
     return canonical_resource(mebibytes_text(default_limit(memory, settings)))

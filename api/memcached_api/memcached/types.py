@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
+from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
 from memcached_api.memcached.effects import SENTENCES
 from memcached_api.memcached.features import FEATURES
@@ -19,13 +19,12 @@ from memcached_api.memcached.placing import RolloutSpec, Service
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
 from memcached_api.memcached.tls import TLS, Auth
 from memcached_api.memcached.warm_up import WarmUp
-from memcached_api.metadata import InheritedMetadata
 from memcached_api.shared.agent import Agent
+from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.placing import NetworkPolicy, PodDisruptionBudget, PodTemplate
 from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
-from memcached_api.validation.field_errors import FieldError
 
 GROUP: Final = "cache.example.com"
 VERSION: Final = "v1"  # the storage version
@@ -261,14 +260,9 @@ def decode_spec(obj: Mapping[str, Any]) -> MemcachedSpec:
     """The spec of a Memcached object, with defaults and without unknown fields.
 
     Raises SpecDecodeError with all structural errors if it cannot be decoded. A decoded spec can still violate a
-    rule: see `validate`.
+    rule: see `Kind.validate`.
     """
     return MEMCACHED.decode(obj)
-
-
-def validate(obj: Any) -> list[FieldError]:
-    """All errors of a Memcached object; empty if it is valid. Never raises, for any JSON value."""
-    return MEMCACHED.validate(obj)
 
 
 def check(obj: Any) -> Checked[MemcachedSpec]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from memcached_api.kinds import REPLACES
+from memcached_api.kind import REPLACES
 
 _POD_TEMPLATE: Final = (
     *("metadata.labels", "metadata.annotations"),

@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 from memcached_api.conditions import Condition
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kinds import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
+from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, ResourceRequirements
 from memcached_api.memcachedproxy.changes import SENTENCES
 from memcached_api.memcachedproxy.limits import (
@@ -19,13 +19,12 @@ from memcached_api.memcachedproxy.limits import (
     lowest_connections,
 )
 from memcached_api.memcachedproxy.rules import RULES
-from memcached_api.metadata import InheritedMetadata
 from memcached_api.scheduling import Annotations, Labels
 from memcached_api.shared import placing
+from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.shared.placing import ClientPolicy, IntOrPercent, PodDisruptionBudget, PodTemplate
 from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import MAX_NAME_LENGTH, MAX_PORT, MAX_SIZE, MIN_SIZE
-from memcached_api.validation.field_errors import FieldError
 
 GROUP: Final = "cache.example.com"
 VERSION: Final = "v1alpha1"
@@ -222,11 +221,6 @@ def decode_spec(obj: Mapping[str, Any]) -> MemcachedProxySpec:
     rule: see `validate`.
     """
     return MEMCACHEDPROXY.decode(obj)
-
-
-def validate(obj: Any) -> list[FieldError]:
-    """All errors of a MemcachedProxy object; empty if it is valid. Never raises, for any JSON value."""
-    return MEMCACHEDPROXY.validate(obj)
 
 
 def check(obj: Any) -> Checked[MemcachedProxySpec]:

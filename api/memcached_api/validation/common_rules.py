@@ -36,7 +36,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def cel_string(text: str) -> str:
-    """A CEL string literal."""
+    """The literal of a text in CEL, in single quotes."""
     return "'" + text.replace("'", r"\'") + "'"
 
 

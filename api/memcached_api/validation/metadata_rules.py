@@ -3,11 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from memcached_api.annotations import OWN_PREFIX
 from memcached_api.validation.common_rules import cel_string, matches
 from memcached_api.validation.rules import Rule, Violation, value_rule
-
-OWN_PREFIX: Final = "memcached-operator.example.com/"
-"""The prefix of the operator's own annotations and labels."""
 
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """The annotation of `kubectl apply`. The operator does not cache it, so it could not see that it is set."""

@@ -53,7 +53,7 @@ class Rule:
 
     @property
     def fields(self) -> list[str]:
-        """All inputs."""
+        """The paths of all inputs: the required ones, the optional ones and the lists."""
         return [*self.inputs, *(field for field, _ in self.optional_inputs), *self.list_inputs]
 
 

@@ -6,7 +6,7 @@ from memcached_api.appservice.types import GROUP, KIND, PLURAL, VERSION, check
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Controller, Plan, Snapshot, invalid, kept_violations, once_per_spec
+from memcached_operator.kind import Plan, ReconciledKind, Snapshot, invalid, kept_violations, once_per_spec
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
 from memcached_operator.workloads.children import inheriting
 from memcached_operator.workloads.deployment import DEPLOYMENT
@@ -16,9 +16,9 @@ APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 checked = once_per_spec(check)
 
 
-def appservice() -> Controller:
+def appservice() -> ReconciledKind:
     """The AppService kind."""
-    return Controller(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), (DEPLOYMENT,), plan, status)
+    return ReconciledKind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), (DEPLOYMENT,), plan, status)
 
 
 def plan(snapshot: Snapshot, _: datetime) -> Plan:

@@ -15,34 +15,34 @@ MAX_OBJECTS: Final = 2000
 """Bytes and number of the objects of a namespace that are stored although nothing needs them."""
 
 MAX_COUNTED: Final = 10_000
-"""Refused objects of a namespace that are counted: each one is remembered, so that it counts once."""
+"""Ignored objects of a namespace that are counted: each one is remembered, so that it counts once."""
 
 OVERHEAD: Final = 1024
 """Bytes that an object takes besides its JSON: its keys in the cache and in the index."""
 
 
 class Allowances:
-    """Counts by namespace what is stored, and what was refused."""
+    """Counts by namespace what is stored, and what was ignored."""
 
     def __init__(self) -> None:
         self._bytes: Counter[str] = Counter()
         self._objects: Counter[str] = Counter()
         # The hashes of the names, because these have up to 253 characters.
-        self._refused: dict[str, dict[Resource, set[int]]] = {}
+        self._ignored: dict[str, dict[Resource, set[int]]] = {}
         self._warned: set[str] = set()  # the namespaces that the log names, once per list
 
-    def take(self, key: Key, size: int) -> bool:
-        """Count an object that is to be stored. Returns False if there is no room for it."""
+    def reserve(self, key: Key, size: int) -> bool:
+        """Count an object that is to be stored. Returns False if that would exceed a limit."""
         namespace = key.namespace
         if self._objects[namespace] >= MAX_OBJECTS or self._bytes[namespace] + size + OVERHEAD > MAX_BYTES:
-            self._refuse(key)
+            self._ignore(key)
             return False
         self._objects[namespace] += 1
         self._bytes[namespace] += size + OVERHEAD
         self.forget(key)
         return True
 
-    def give_back(self, namespace: str, size: int) -> None:
+    def release(self, namespace: str, size: int) -> None:
         """Count that an object is not stored any more."""
         self._objects[namespace] -= 1
         self._bytes[namespace] -= size + OVERHEAD
@@ -50,25 +50,25 @@ class Allowances:
             del self._objects[namespace], self._bytes[namespace]
 
     def forget(self, key: Key) -> None:
-        """Count an object as not refused: it was deleted, or it is stored now."""
-        names = self._refused.get(key.namespace, {}).get(key.resource)
+        """Count an object as not ignored: it was deleted, or it is stored now."""
+        names = self._ignored.get(key.namespace, {}).get(key.resource)
         if names is not None and hash(key.name) in names:
             names.discard(hash(key.name))
             self._report(key.namespace)
 
-    def forget_refused(self, resource: Resource, namespace: str | None) -> None:
+    def forget_ignored(self, resource: Resource, namespace: str | None) -> None:
         """Count those of a resource again, from a list of one namespace or of all."""
-        for name in [namespace] if namespace else list(self._refused):
-            self._refused.get(name, {}).pop(resource, None)
+        for name in [namespace] if namespace else list(self._ignored):
+            self._ignored.get(name, {}).pop(resource, None)
             self._report(name)
-            if name not in self._refused:
+            if name not in self._ignored:
                 self._warned.discard(name)
 
-    def refused(self, namespace: str) -> int:
+    def ignored(self, namespace: str) -> int:
         """The number of objects of a namespace that were not stored, at most MAX_COUNTED."""
-        return sum(map(len, self._refused.get(namespace, {}).values()))
+        return sum(map(len, self._ignored.get(namespace, {}).values()))
 
-    def _refuse(self, key: Key) -> None:
+    def _ignore(self, key: Key) -> None:
         if key.namespace not in self._warned:
             self._warned.add(key.namespace)
             log.warning(
@@ -78,15 +78,15 @@ class Allowances:
                 MAX_OBJECTS,
                 MAX_BYTES >> 20,
             )
-        names = self._refused.setdefault(key.namespace, {}).setdefault(key.resource, set())
-        if self.refused(key.namespace) < MAX_COUNTED:
+        names = self._ignored.setdefault(key.namespace, {}).setdefault(key.resource, set())
+        if self.ignored(key.namespace) < MAX_COUNTED:
             names.add(hash(key.name))
             self._report(key.namespace)
 
     def _report(self, namespace: str) -> None:
-        if number := self.refused(namespace):
+        if number := self.ignored(namespace):
             metrics.IGNORED_OBJECTS.labels(namespace).set(number)
         else:
-            self._refused.pop(namespace, None)
+            self._ignored.pop(namespace, None)
             with suppress(KeyError):
                 metrics.IGNORED_OBJECTS.remove(namespace)

@@ -4,13 +4,14 @@ Each copy is stored as JSON, which takes a quarter of the memory of a tree of di
 collector. Each read decodes a new copy.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from memcached_operator.cache.allowances import Allowances
-from memcached_operator.cache.forms import Kept, outline, whole
+from memcached_operator.cache.forms import Kept, outline
 from memcached_operator.cache.references import References
 from memcached_operator.cache.views import Views
 from memcached_operator.kube import labels
@@ -28,19 +29,21 @@ MAX_FOREIGN = 2**18
 
 
 class Entry(NamedTuple):
-    """One version of an object, and its index keys.
-
-    `needed`: a plan can depend on it. `complete`: it has all that a plan reads. `size`: the number of pods of a custom
-    resource. `from_live_read`: the version is known from a live read, and its event has not arrived yet.
-    """
+    """One version of an object."""
 
     version: int
+    """The resourceVersion."""
     index_keys: tuple[IndexKey, ...]
     json: bytes
+    """What is kept of the object."""
     needed: bool = True
+    """A plan can depend on it."""
     complete: bool = True
+    """It has all that a plan reads."""
     size: int = 0
+    """The number of pods of a custom resource."""
     from_live_read: bool = False
+    """The version is known from a live read, and its event has not arrived yet."""
 
     def object(self) -> Object:
         """Decode a new copy of the object."""
@@ -75,30 +78,6 @@ class RetentionRules(Protocol):
         ...
 
 
-class Everything:
-    """Keeps every object whole, and observes none of others."""
-
-    def keep(self, cache: "Cache", key: Key, obj: Object) -> Kept:  # noqa: ARG002 - the protocol
-        """The whole object."""
-        return Kept(whole(obj))
-
-    def drops(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
-        """Never."""
-        return False
-
-    def observes(self, resource: Resource, obj: Object) -> bool:  # noqa: ARG002 - the protocol
-        """Never."""
-        return False
-
-    def view(self, key: Key, obj: Object) -> Any:  # noqa: ARG002 - the protocol
-        """The object."""
-        return obj
-
-    def size(self, resource: Resource, obj: Object) -> int:  # noqa: ARG002 - the protocol
-        """None."""
-        return 0
-
-
 class Cache:
     """Objects by key, as far as `retention` keeps them. All of its content can be restored by a LIST.
 
@@ -109,11 +88,11 @@ class Cache:
 
     def __init__(
         self,
-        retention: RetentionRules | None = None,
+        retention: RetentionRules,
         references: References | None = None,
         enqueue: Callable[[Iterable[Key]], None] = lambda _: None,
     ) -> None:
-        self._retention = retention or Everything()
+        self._retention = retention
         self._references = references or References({})
         self._enqueue = enqueue
         self._allowances = Allowances()
@@ -177,6 +156,11 @@ class Cache:
         """
         name = ("foreign", resource, namespace)
         return self._views.of(name, lambda: self._foreign_entries(name))
+
+    def unread(self, resource: Resource, namespace: str) -> int:
+        """The number of objects that `foreign` skips."""
+        found = len(self._index.get(("foreign", resource, namespace), ()))
+        return found - len(self.foreign(resource, namespace)) if found else 0
 
     def _foreign_entries(self, name: IndexKey) -> dict[Key, Entry]:
         left = MAX_FOREIGN
@@ -271,11 +255,11 @@ class Cache:
         return True
 
     def _store(self, key: Key, entry: Entry) -> None:
-        """Store an entry, unless nothing needs it and there is no room for it."""
+        """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""
         before = self._discard(key)
         if entry.needed:
             self._allowances.forget(key)
-        elif not self._allowances.take(key, len(entry.json)):
+        elif not self._allowances.reserve(key, len(entry.json)):
             self._report(key, before, None)
             return
         self.revision += 1
@@ -294,12 +278,12 @@ class Cache:
                 complete = known.complete and kept.complete
                 self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
 
-    def refused(self, namespace: str) -> int:
-        """The number of objects of a namespace that nothing needs, and for which there was no room.
+    def ignored(self, namespace: str) -> int:
+        """The number of objects of a namespace that are not stored: nothing needs them, and they exceed a limit.
 
         At most allowances.MAX_COUNTED.
         """
-        return self._allowances.refused(namespace)
+        return self._allowances.ignored(namespace)
 
     def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
         """The number of known objects of a resource that carry the labels of one instance."""
@@ -325,9 +309,23 @@ class Cache:
             if at > version or key.resource != resource or namespace not in (None, key.namespace)
         }
 
-    def forget_refused(self, resource: Resource, namespace: str | None) -> None:
-        """Count again the objects of a resource for which there is no room, from a list."""
-        self._allowances.forget_refused(resource, namespace)
+    def newest(self, resource: Resource, namespace: str | None) -> int:
+        """The highest resourceVersion that is known of a resource, in one namespace or in all; 0 without any."""
+        known = ((key, entry.version) for key, entry in self._entries.get(resource, {}).items())
+        deleted = ((key, version) for key, version in self._tombstones.items() if key.resource == resource)
+        return max((at for key, at in (*known, *deleted) if namespace in (None, key.namespace)), default=0)
+
+    def distrust(self, resource: Resource, namespace: str | None) -> None:
+        """Let any version of the objects of a resource replace the known ones, in one namespace or in all."""
+        self.forget_tombstones(resource, namespace, sys.maxsize)
+        entries = self._entries.get(resource, {})
+        entries.update(
+            {key: each._replace(version=-1) for key, each in entries.items() if namespace in (None, key.namespace)}
+        )
+
+    def forget_ignored(self, resource: Resource, namespace: str | None) -> None:
+        """Count again the objects of a resource that are ignored, from a list."""
+        self._allowances.forget_ignored(resource, namespace)
 
     def clear_tombstone(self, key: Key) -> None:
         """Remove the tombstone of an object before a live read, whose result is newer."""
@@ -357,7 +355,7 @@ class Cache:
             return None
         self.revision += 1
         if not known.needed:
-            self._allowances.give_back(key.namespace, len(known.json))
+            self._allowances.release(key.namespace, len(known.json))
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
@@ -368,23 +366,33 @@ class Cache:
 
 
 class Listing:
-    """A list that replaces objects of a cache. Events may change the cache between two pages."""
+    """A list that replaces objects of a cache. Events may change the cache between two pages.
+
+    A list is a consistent read, so it has at least each version that was known before its request. If it has not, the
+    data of the API server was restored from a backup: the list is right, and the known versions are of another history.
+    """
 
     def __init__(self, cache: Cache, resource: Resource, namespace: str | None) -> None:
         self._cache = cache
         self._resource = resource
         self._namespace = namespace
         self._listed: set[Key] = set()
+        self._newest = cache.newest(resource, namespace)
         self.version = 0
         """The resourceVersion of the list."""
+        self.went_back = False
+        """Whether the list is older than what was known before it."""
 
     def add(self, items: Iterable[Object], version: int) -> None:
         """Store the objects of a page of the list at `version`."""
         if not self.version:
             self.version = version
+            self.went_back = version < self._newest
+            if self.went_back:
+                self._cache.distrust(self._resource, self._namespace)
             # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
             self._cache.forget_tombstones(self._resource, self._namespace, version)
-            self._cache.forget_refused(self._resource, self._namespace)
+            self._cache.forget_ignored(self._resource, self._namespace)
         for item in items:
             self._cache.put(self._resource, item)
             if self._cache.entry(key := key_of(self._resource, item)) is not None:

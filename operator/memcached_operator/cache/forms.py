@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from memcached_api.annotations import OWN_PREFIX
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
-
-ANNOTATION_PREFIX: Final = "memcached-operator.example.com/"
-"""Of the annotations of a pod, those of the operator are read."""
 
 VPA_UPDATES: Final = "vpaUpdates"
 VPA_IN_PLACE: Final = "vpaInPlaceUpdated"
@@ -38,14 +36,13 @@ _POD_STATUS: Final = (
 
 
 class Kept(NamedTuple):
-    """The part of an object that is cached.
-
-    `needed`: a plan can depend on it, so it is stored whatever its size. `complete`: it has all that a plan reads.
-    """
+    """The part of an object that is cached."""
 
     obj: Object
     needed: bool = True
+    """A plan can depend on it, so it is stored whatever its size."""
     complete: bool = True
+    """It has all that a plan reads."""
 
 
 def whole(obj: Object) -> Object:
@@ -77,7 +74,7 @@ def pod(obj: Object) -> Object:
         **outline(obj)["metadata"],
         **_only(own, _POD_METADATA),
         "annotations": {
-            **{name: text for name, text in annotations.items() if name.startswith(ANNOTATION_PREFIX)},
+            **{name: text for name, text in annotations.items() if name.startswith(OWN_PREFIX)},
             **{name: annotations[name][:_MAX_VPA] for name in (VPA_UPDATES, VPA_IN_PLACE) if name in annotations},
         },
         "managedFields": _managed_fields(own),

@@ -62,10 +62,12 @@ def _identity(obj: Object) -> tuple[str, int | None]:
 
 @dataclass
 class _Wait:
-    """The wait for one deletion. `due`: the time of the next read. `delay`: seconds from the last one to the next."""
+    """The wait for one deletion."""
 
     due: float
+    """The time of the next read, in seconds of the monotonic clock."""
     delay: float = FIRST_RECHECK
+    """Seconds from the last read to the next one."""
 
 
 class Rechecks:

@@ -27,12 +27,15 @@ class Stored(Protocol):
 
 @dataclass
 class _Kept:
-    """The views of one namespace, and the versions that they show. `bytes`: of these. `changed`: one is another now."""
+    """The views of one namespace."""
 
     versions: Mapping[Key, Stored]
+    """The versions that the views show."""
     views: Mapping[Key, Any]
     bytes: int
+    """The size of these versions as JSON."""
     changed: bool = False
+    """An object was stored or removed since."""
 
 
 class Views(Generic[N]):

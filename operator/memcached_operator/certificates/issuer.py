@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memcached_api.annotations import REVOKE_ANNOTATION
 from memcached_operator.certificates import pki
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import SECRETS, Key, Object, Resource, nested_map
@@ -33,10 +34,6 @@ CHECK_PERIOD = 10.0
 PROPAGATION_DELAY = 2.0
 """Seconds between adding a new CA to the bundles and writing its leaf certificate, in which the API servers
 observe the new CA."""
-
-REVOKE_ANNOTATION = "memcached-operator.example.com/revoke-other-authorities"
-"""Annotation of the Secret. If its value is `true`, the next check removes every other CA from the CA bundles. The
-issuer then removes the annotation."""
 
 
 @dataclass(frozen=True)

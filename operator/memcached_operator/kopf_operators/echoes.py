@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from memcached_operator.kube.bodies import MAX_BODY, MIB, TooLargeError, lines
 from memcached_operator.kube.reflector import IsKnown
 from memcached_operator.kube.resource import Key, Resource
 
@@ -47,14 +48,15 @@ class NewEvents:
         return getattr(self._content, name)
 
     async def iter_chunked(self, n: int, /) -> AsyncIterator[bytes]:
-        """Yield the lines of new events, and those that are no events; kopf uses nothing else."""
-        rest = b""
-        async for data in self._content.iter_chunked(n):
-            *lines, rest = (rest + data).split(b"\n")
-            if new := [line for line in lines if line and self._is_new(line)]:
-                yield b"\n".join([*new, b""])
-        if rest:
-            yield rest
+        """Yield the lines of new events, and those that are no events; kopf uses nothing else.
+
+        kopf would keep an unfinished line of any length. Raises TooLargeError, which ends the watch; a list follows.
+        """
+        async for line in lines(self._content.iter_chunked(n), MAX_BODY):
+            if line.cut:
+                raise TooLargeError(f"an event has more than {MAX_BODY // MIB} MiB")
+            if line.text and self._is_new(line.text):
+                yield line.text + b"\n"
 
     def _is_new(self, line: bytes) -> bool:
         try:

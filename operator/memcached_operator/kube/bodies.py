@@ -31,7 +31,7 @@ class TooLargeError(Exception):
 
 
 class Line(NamedTuple):
-    """A line of a response. `cut`: it is longer than MAX_LINE, and only its start is kept."""
+    """A line of a response. `cut`: it is longer than the limit, and only its start is kept."""
 
     text: bytes
     cut: bool = False
@@ -59,24 +59,23 @@ async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes:
     return b"".join(received)
 
 
-async def lines(chunks: AsyncIterable[bytes]) -> AsyncGenerator[Line]:
-    """Yield complete lines. An unterminated last line is dropped."""
+async def lines(chunks: AsyncIterable[bytes], limit: int = MAX_LINE) -> AsyncGenerator[Line]:
+    """Yield complete lines, of at most `limit` bytes. An unterminated last line is dropped."""
     rest, cut = bytearray(), False
     async for chunk in chunks:
         start = 0
         while (end := chunk.find(b"\n", start)) >= 0:
             rest += chunk[start:end]
-            yield _line(rest, cut)
+            yield _line(rest, cut or len(rest) > limit)
             rest, cut, start = bytearray(), False, end + 1
         rest += chunk[start:]
-        if len(rest) > MAX_LINE:
+        if len(rest) > limit:
             del rest[_HEAD:]
             cut = True
 
 
 def _line(text: bytearray, cut: bool) -> Line:
-    is_cut = cut or len(text) > MAX_LINE
-    return Line(bytes(text[:_HEAD] if is_cut else text), is_cut)
+    return Line(bytes(text[:_HEAD] if cut else text), cut)
 
 
 def identity(head: bytes) -> Identity | None:

@@ -8,10 +8,6 @@ import msgspec
 
 from memcached_operator.kube.resource import Object
 
-DROPPED_FIELDS = frozenset({("spec", "updateStrategy", "rollingUpdate", "maxUnavailable")})
-"""Fields that a cluster drops if their feature gate is disabled (MaxUnavailableStatefulSet: by default up to 1.34, and
-in some later versions). If the live object has no such field, it counts as current: applying it again has no effect."""
-
 UNSTORED: Mapping[tuple[str, ...], Any] = {
     ("spec", "paused"): False,
     ("spec", "minReadySeconds"): 0,
@@ -91,7 +87,7 @@ def _covers_fields(live: Object, desired: Object, path: tuple[str, ...]) -> bool
 
 def _is_absent(path: tuple[str, ...], name: str, value: Any) -> bool:
     """Whether a live object without a field has its desired value."""
-    return (*path, name) in DROPPED_FIELDS or UNSTORED.get((*path, name)) == value
+    return UNSTORED.get((*path, name)) == value
 
 
 def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
@@ -139,7 +135,7 @@ def _pairs(live: list[Any], desired: list[Any]) -> list[tuple[Any, Any]] | None:
 
 
 _IN_LIST = ("[]",)
-"""The path of an item of a list; DROPPED_FIELDS has none."""
+"""The path of an item of a list; UNSTORED has none."""
 
 
 def _by_merge_key(merge_key: tuple[str, ...], items: list[Any]) -> dict[tuple[Any, ...], Any]:

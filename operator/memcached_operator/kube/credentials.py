@@ -143,7 +143,7 @@ def _errors() -> Generator[list[str]]:
 
 @contextmanager
 def _hidden(name: str) -> Generator[None]:
-    """Without an environment variable."""
+    """Hide an environment variable from the libraries that are called in this block, and restore it."""
     value = os.environ.pop(name, None)
     try:
         yield

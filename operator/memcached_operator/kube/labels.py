@@ -20,7 +20,7 @@ def selector_labels(app_name: str, instance: str) -> dict[str, str]:
     return {NAME: app_name, INSTANCE: instance, MANAGED_BY: MANAGER}
 
 
-def own(found: Mapping[str, str]) -> dict[str, str]:
+def own_labels(found: Mapping[str, str]) -> dict[str, str]:
     """The operator's labels among the labels of a child, without those of the spec, which can change."""
     return {name: value for name, value in found.items() if name in (NAME, INSTANCE, MANAGED_BY, COMPONENT)}
 
@@ -32,5 +32,5 @@ def selector(app_name: str, instance: str) -> str:
 
 def has(obj: Object, labels: Mapping[str, Any]) -> bool:
     """True if the object has all these labels."""
-    own = nested_map(obj, "metadata", "labels")
-    return all(own.get(name) == value for name, value in labels.items())
+    present = nested_map(obj, "metadata", "labels")
+    return all(present.get(name) == value for name, value in labels.items())

@@ -59,6 +59,7 @@ class Reflector:
     tried: asyncio.Event = field(default_factory=asyncio.Event)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
+    _watching: asyncio.Timeout | None = None
 
     def __str__(self) -> str:
         return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
@@ -66,6 +67,21 @@ class Reflector:
     def is_missing(self, error: ApiError) -> bool:
         """True if an error means that the API server does not serve this optional resource."""
         return self.optional and error.code == 404
+
+    async def watch_events(self, client: ApiClient, on_event: EventHandler) -> None:
+        """Watch until the watch ends. Raises ApiError."""
+        try:
+            async with asyncio.timeout(None) as self._watching:
+                await (self.watch or partial(_watch, client))(self, on_event)
+        except TimeoutError:
+            self.version = ""
+        finally:
+            self._watching = None
+
+    def restart(self) -> None:
+        """End the current watch; a list follows."""
+        if self._watching is not None:
+            self._watching.reschedule(0)
 
 
 ListFunc = Callable[[Reflector], Awaitable[None]]
@@ -111,7 +127,7 @@ async def _list_and_watch(
             if reflector.missing:
                 await _pause(MISSING_PERIOD)
                 continue
-            await (reflector.watch or partial(_watch, client))(reflector, on_event)
+            await reflector.watch_events(client, on_event)
         except ApiError as error:
             failed = True
             if not reflector.is_missing(error):

@@ -2,7 +2,7 @@
 
 from memcached_api.images import Images
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -26,12 +26,12 @@ from memcached_operator.workloads.statefulset import STATEFULSET
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
 
-def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Controller:
+def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> ReconciledKind:
     """The Memcached kind. `defaults`: the images of objects without `spec.image` or `spec.agent.image`.
 
     `cluster_domain`: the DNS domain of the cluster.
     """
-    return Controller(
+    return ReconciledKind(
         MEMCACHEDS,
         APP_NAME,
         owns=(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from memcached_api.image import repository, variant
 from memcached_api.images import Images
@@ -38,16 +39,36 @@ def problem_notice(spec: MemcachedSpec, image: str, meta: Object) -> Iterator[st
         )
 
 
-def count_problem_images(objects: Iterable[Object]) -> int:
-    """The number of objects whose status has their own problem_notice. It is only reported, as a metric.
+class ImageCounts(NamedTuple):
+    """Numbers of Memcacheds, by their images. They are only reported, as metrics."""
 
-    Their spec does not name the image that a pause keeps, or that an annotation of the workload pins. A message can
-    contain text of other clients, so the notice must have its releases, and the command with the object's name.
-    """
-    return sum(_has_notice(obj) for obj in objects)
+    outdated: int
+    """With a `spec.image` that is not the default."""
+    problems: int
+    """With their own problem_notice in their status."""
+    outdated_agents: int
+    """With an agent whose `spec.agent.image` is not the default."""
+
+
+def count_images(objects: Iterable[Object], defaults: Images) -> ImageCounts:
+    """Count all in one walk: each object is decoded when it is reached. `defaults`: the images of this release."""
+    outdated = problems = outdated_agents = 0
+    for obj in objects:
+        spec = nested_map(obj, "spec")
+        outdated += spec.get("image", defaults.memcached) != defaults.memcached
+        problems += _has_notice(obj)
+        outdated_agents += asks_for_agent(spec) and (
+            nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent
+        )
+    return ImageCounts(outdated, problems, outdated_agents)
 
 
 def _has_notice(obj: Object) -> bool:
+    """Whether the status has the object's own problem_notice.
+
+    Its spec does not name the image that a pause keeps, or that an annotation of the workload pins. A message can
+    contain text of other clients, so the notice must have its releases, and the command with the object's name.
+    """
     messages = [each.get("message", "") for each in nested_list(obj, "status", "conditions")]
     starts = [(each, _NOTICE.search(each)) for each in messages]
     rests = [each[start.end() :] for each, start in starts if start is not None]
@@ -57,9 +78,3 @@ def _has_notice(obj: Object) -> bool:
 def _command(meta: Object) -> str:
     """The remedy in a problem_notice. `meta`: of the Memcached."""
     return f"Run kubectl memcached upgrade -n {meta['namespace']} {meta['name']}"
-
-
-def count_outdated_agents(objects: Iterable[Object], default: str) -> int:
-    """The number of objects with an agent whose `spec.agent.image` is not the default. It is only reported."""
-    specs = (nested_map(obj, "spec") for obj in objects)
-    return sum(nested_map(spec, "agent").get("image", default) != default for spec in specs if asks_for_agent(spec))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from memcached_api.memcached.changes.updates import changeable
+from memcached_api.memcached.changes.effect import changeable
 from memcached_api.memcached.effects import FIELDS, Effect, Needs
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 

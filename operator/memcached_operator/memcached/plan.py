@@ -8,7 +8,7 @@ from msgspec import structs
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Ports, slots_at_once
+from memcached_api.memcached.resolved import Ports, slots_at_once
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, is_stable, warm_up_of
 from memcached_api.shared.monitoring import METRICS_PORT, is_enabled
 from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations
@@ -81,7 +81,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         children = (
             workload,
             *services(cr, kept, ports),
-            *_connection(cr, spec, ports, cluster_domain, fixed=has_slot_services(spec) and not missing),
+            *_connection(cr, spec, ports, cluster_domain, with_addresses=has_slot_services(spec) and not missing),
             *_budget(cr, spec, other_budget),
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
@@ -133,7 +133,7 @@ def _update(
 
 
 def _is_paused(spec: MemcachedSpec) -> bool:
-    """Whether changes that replace or restart pods are held."""
+    """Whether changes that replace or restart pods are paused."""
     return spec.rollout is not None and spec.rollout.paused is True
 
 
@@ -153,9 +153,11 @@ def _budget(cr: Object, spec: MemcachedSpec, other_budget: str | None) -> tuple[
     return (pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget, protects_unready=warms_up),)
 
 
-def _connection(cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, fixed: bool) -> tuple[Object, ...]:
+def _connection(
+    cr: Object, spec: MemcachedSpec, ports: Ports, domain: str, *, with_addresses: bool
+) -> tuple[Object, ...]:
     """The ConfigMap, if the Memcached has slots."""
-    return (connection(cr, spec.size, ports, domain, fixed=fixed),) if is_stable(spec) else ()
+    return (connection(cr, spec.size, ports, domain, with_addresses=with_addresses),) if is_stable(spec) else ()
 
 
 def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workload: Object) -> tuple[Object, ...]:

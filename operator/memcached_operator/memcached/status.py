@@ -6,8 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from memcached_api.memcached.effective import effective
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
@@ -94,8 +94,8 @@ def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
 
 
 def _cache(spec: MemcachedSpec) -> Object:
-    """The `CacheStatus`."""
-    cache = effective(spec)
+    """The field `status.cache`: the settings with which memcached runs, also those that the spec does not set."""
+    cache = resolved(spec)
     return {
         "memory": canonical(f"{megabytes(cache.memory)}Mi"),
         "maxItemSize": canonical(f"{cache.item_size // 1024}Ki"),

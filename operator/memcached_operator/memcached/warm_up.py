@@ -4,11 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from memcached_api.annotations import WARM_UP_ANNOTATION
 from memcached_operator.kube.resource import nested_map
-
-WARM_UP_ANNOTATION: Final = "memcached-operator.example.com/warm-up"
-"""Annotation of a pod that is ready only when it is warm. Its value, such as `hitRatio=80,timeout=900,minRequests=100`,
-is read by the agent in the pod. Times are in seconds."""
 
 _TIMEOUT: Final = re.compile(r"(?:^|,)timeout=([0-9]{1,6})(?:,|$)")
 

@@ -2,7 +2,7 @@
 
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import GROUP, KIND, PLURAL, VERSION
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
@@ -21,12 +21,12 @@ from memcached_operator.workloads.deployment import DEPLOYMENT
 MEMCACHEDPROXIES = Resource(GROUP, VERSION, KIND, PLURAL)
 
 
-def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Controller:
+def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> ReconciledKind:
     """The MemcachedProxy kind. `defaults`: the images of objects without `spec.image`.
 
     `cluster_domain`: the DNS domain of the cluster.
     """
-    return Controller(
+    return ReconciledKind(
         MEMCACHEDPROXIES,
         APP_NAME,
         owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),

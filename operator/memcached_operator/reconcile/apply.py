@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import Rechecks, StaleError, get_live
-from memcached_operator.kind import Controller, Problem, Snapshot
+from memcached_operator.kind import Problem, ReconciledKind, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
 from memcached_operator.kube.field_managers import has_co_owners, takeover
@@ -59,7 +59,7 @@ class Applier:
         self._rechecks = Rechecks()
         self.reverts = Reverts(client.get)
 
-    def would_create(self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object]) -> bool:
+    def would_create(self, kind: ReconciledKind, snapshot: Snapshot, desired: Iterable[Object]) -> bool:
         """Whether a child does not exist and may be created now."""
         missing = ((key, child) for child in desired if (key := kind.key_of(child)) not in snapshot.children)
         return any(
@@ -72,7 +72,7 @@ class Applier:
         return self._cache.entry(key) is not None and self._rechecks.is_waiting(key)
 
     async def apply_all(
-        self, kind: Controller, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0
+        self, kind: ReconciledKind, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0
     ) -> Result:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 

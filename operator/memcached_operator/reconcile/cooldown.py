@@ -15,11 +15,12 @@ retries per second while pods change."""
 
 @dataclass(frozen=True)
 class _FailedRequest:
-    """A failed request, and the time until which it is not retried."""
+    """A failed request."""
 
     intent: str
     error: ApiError
     until: float
+    """The time until which it is not retried, in seconds of the monotonic clock."""
 
 
 class Cooldown:

@@ -2,12 +2,9 @@
 
 from typing import Any, cast
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube.compare import ALLOCATED_FIELDS, digest, encoded
 from memcached_operator.kube.resource import Object, nested_map
-
-INTENT_ANNOTATION = "memcached-operator.example.com/intent"
-"""Annotation of every child: a digest of the last applied intent. It detects the *removal* of a field from the intent,
-which a comparison of values does not."""
 
 
 def intent_digest(obj: Object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from memcached_operator.cache.cache import Cache, Entry, version_of
 from memcached_operator.cache.references import References
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
@@ -42,7 +42,7 @@ class Manager:
     def __init__(
         self,
         client: ApiClient,
-        kinds: Sequence[Controller],
+        kinds: Sequence[ReconciledKind],
         namespaces: Sequence[str] = (),
         sync_period: float = SYNC_PERIOD,
         max_retry_delay: float = MAX_DELAY,
@@ -92,7 +92,7 @@ class Manager:
         kinds = (kind.resource for kind in self._kinds.values())
         return tuple(dict.fromkeys([*self.child_resources, *sorted(self._observed, key=str), *kinds]))
 
-    def _kind_of(self, resource: Resource) -> Controller | None:
+    def _kind_of(self, resource: Resource) -> ReconciledKind | None:
         """The kind of a custom resource; None for a child or a pod."""
         return self._kinds.get((resource.group, resource.kind))
 
@@ -214,7 +214,7 @@ class Manager:
             if reflector.namespace == namespace and self._kind_of(reflector.resource):
                 await reflector.tried.wait()
 
-    async def _start(self, reflector: Reflector, kind: Controller) -> None:
+    async def _start(self, reflector: Reflector, kind: ReconciledKind) -> None:
         """List a kind, and wait until what its plans read has been listed. Raises ApiError.
 
         Children must be listed before their owners are reconciled; otherwise they would be created again. So must the
@@ -257,6 +257,9 @@ class Manager:
         self._missing.discard((resource, namespace))
         deleted = listing.end()
         reflector.version = str(listing.version)
+        if listing.went_back:
+            log.warning("%s: the API server's data was restored from a backup; all of it is read again", reflector)
+            reflector.restart()  # a watch sends no event until the resourceVersion is again as high as at its start
         if self._kind_of(resource):
             for before in deleted.values():
                 self._keep_less(resource, before)

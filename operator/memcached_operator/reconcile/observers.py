@@ -36,7 +36,7 @@ class Observers:
     ) -> Iterator[Key]:
         """Those custom resources whose plan depends on the change of the views of their namespace.
 
-        Their plans have read `before`, or views with the same effect. One without a plan is concerned.
+        Their plans have read `before`, or views on which they depend in the same way. One without a plan is concerned.
         """
         changed = [key for key in before.keys() | after.keys() if before.get(key) is not after.get(key)]
         left = MAX_COMPARISONS
@@ -47,11 +47,11 @@ class Observers:
                 continue
             left -= 2 * observed.comparisons(resource) * len(changed)
             if left < 0 or any(
-                _effect(observed, resource, before, each) != _effect(observed, resource, after, each)
+                _dependency(observed, resource, before, each) != _dependency(observed, resource, after, each)
                 for each in changed
             ):
                 yield key
 
 
-def _effect(observed: Observed, resource: Resource, views: Mapping[Key, Any], key: Key) -> Hashable:
-    return observed.effect(resource, views[key]) if key in views else None
+def _dependency(observed: Observed, resource: Resource, views: Mapping[Key, Any], key: Key) -> Hashable:
+    return observed.dependency(resource, views[key]) if key in views else None

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.field_managers import differences, is_our_entry
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, replicas_of, with_recorded_intent, with_replicas
+from memcached_operator.reconcile.intent import replicas_of, with_recorded_intent, with_replicas
 from memcached_operator.status.interventions import field_names
 
 
@@ -31,21 +32,24 @@ class Action(Enum):
     CREATE = "create"
     APPLY = "apply"
     SCALE = "scale"
+    """Change only the number of pods."""
     SKIP = "skip"
+    """Write nothing: the child is as desired."""
     WAIT = "wait"
+    """Write nothing until an object with the name of the child is deleted."""
     CONFLICT = "conflict"
+    """Write nothing: an object that this operator must not change has the name of the child."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """An action, and for WAIT and CONFLICT its cause as a message for the status.
-
-    `is_copy`: the object in conflict is a copy of a child.
-    """
+    """The action for one child, with its cause."""
 
     action: Action
     message: str = ""
+    """The cause of WAIT and CONFLICT, as a message for the status; empty for other actions."""
     is_copy: bool = False
+    """The object in conflict is a copy of a child."""
 
 
 def controller_reference(cr: Object) -> Object:
@@ -72,7 +76,7 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
         return Decision(Action.CREATE)
     name = f"{live['kind']} {live['metadata']['name']}"
     controller = controller_of(live)
-    own = labels.own(desired["metadata"]["labels"])
+    own = labels.own_labels(desired["metadata"]["labels"])
     if controller is None and not is_orphan(live, own):
         return _of_unmanaged(name, desired, live, own)
     if controller is not None and not is_controlled_by(live, cr):

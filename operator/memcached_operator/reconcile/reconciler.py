@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 
 from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
-from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
-from memcached_operator.kind import Controller, Intervention, Outcome, Plan, Resize, Snapshot
+from memcached_operator.kind import Intervention, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import SELECTOR, selector_labels
 from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of
@@ -50,7 +50,7 @@ class Reconciler:
         client: ApiClient,
         cache: Cache,
         queue: Queue[Key],
-        kinds: Iterable[Controller],
+        kinds: Iterable[ReconciledKind],
         retention: Retention | None = None,
         missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
     ) -> None:
@@ -127,6 +127,7 @@ class Reconciler:
         kind = self._kinds[key.resource]
         cr = self._cache.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
+            # Nothing to write: the garbage collector deletes the children. A later object of this name starts afresh.
             self._queue.forget(key)
             self._status.forget(key)
             self._deferred.discard(key)
@@ -135,15 +136,18 @@ class Reconciler:
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
+        # A plan that reads a part of a child would take the rest for removed.
         for child_key in self._retention.incomplete(self._cache, kind, cr):
             await get_live(self._client, self._cache, child_key)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
+        # Before the first write: an object of others can change while it is made, and must then enqueue this one.
         self.observers.remember(key, plan.observed)
         try:
             result = await self._apply(kind, key, snapshot, plan)
         except StaleError:
+            # The plan is for a state that has passed. The cache has the new one, whose event may be late or missed.
             self._queue.add(key)
             return "requeue"
         reverts = self._applier.reverts.report(cr)
@@ -162,39 +166,51 @@ class Reconciler:
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        notices = (*plan.notices, *self._notices(key.namespace))
+        notices = (*plan.notices, *self._notices(kind, key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
-        held = self._mount_events.holds_status(key) or self._creation_events.holds_status(key)
-        delay = None if held else await self._status.write(kind, key, snapshot, outcome)
+        # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
+        is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
+        delay = None if is_delayed else await self._status.write(kind, key, snapshot, outcome)
+        # A child that cannot be applied has its back-off. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors else plan.requeue_if_applied
         causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)
         if result.errors:
+            # Only now, so that the status reports them, and the children without an error are applied.
             raise most_severe(result.errors)
+        # A failed patch of the status keeps its back-off although this reconcile, in which it was not due, succeeded.
         if not self._status.has_failed(key):
             self._queue.forget(key)
         return "requeue_after" if delays else "success"
 
-    def _notices(self, namespace: str) -> Iterator[str]:
+    def _notices(self, kind: ReconciledKind, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
-        if number := self._cache.refused(namespace):
+        if number := self._cache.ignored(namespace):
             count = f"At least {number}" if number >= MAX_COUNTED else str(number)
             yield (
                 f"{count} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "
                 f"no object of this operator, and exceed the limit of {MAX_OBJECTS} objects or {MAX_BYTES >> 20} MiB. "
                 "Delete them, or remove the label"
             )
+        for resource in kind.foreign.resources:
+            if number := self._cache.unread(resource, namespace):
+                kind_of = f"{resource.kind}{'s' * (number > 1)}"
+                yield (
+                    f"{number} {kind_of} in namespace {namespace} cannot be considered, because all of this kind "
+                    f"together exceed the limit of {MAX_FOREIGN >> 10} KiB. Delete those that are not needed"
+                )
 
-    def _gather(self, kind: Controller, key: Key, cr: Object) -> Snapshot:
+    def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._cache, kind, cr, self._missing, self.resize)
         now = datetime.now(UTC)
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
         return replace(snapshot, events=events, creation=creation) if events or creation else snapshot
 
-    async def _apply(self, kind: Controller, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
+    async def _apply(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         if plan.children is None:
+            # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()
         cr = snapshot.cr
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
@@ -206,11 +222,12 @@ class Reconciler:
         if result.rollouts:
             self._status.begin_rollout(key)
         if plan.update is not None and plan.update.step is not None:
+            # After the children: a step changes pods towards the pod template that was applied above.
             await self._pod_steps.make(plan.update.step, result)
         return result
 
 
-def _others(kind: Controller, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
+def _others(kind: ReconciledKind, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
     """The interventions without those of the autoscalers that the kind's own plans report."""
     reports_autoscalers = AUTOSCALERS in kind.foreign.resources
     return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
@@ -218,7 +235,7 @@ def _others(kind: Controller, interventions: Iterable[Intervention]) -> Iterator
 
 def gather(
     cache: Cache,
-    kind: Controller,
+    kind: ReconciledKind,
     cr: Object,
     missing: AbstractSet[tuple[Resource, str | None]],
     resize: Resize | None = None,
@@ -232,11 +249,11 @@ def gather(
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
     pods: list[Object] = []
     orphans: dict[Key, Object] = {}
-    for controller in kind.workloads:
-        workload_key = Key(controller.resource, meta["namespace"], meta["name"])
+    for workload_type in kind.workloads:
+        workload_key = Key(workload_type.resource, meta["namespace"], meta["name"])
         if workload := children.get(workload_key):
             labeled = cache.entries_of_instance(PODS, meta["namespace"], kind.app_name, meta["name"])
-            pods += smallest(entry for entry in labeled if controller.owns(head(entry), workload))
+            pods += smallest(entry for entry in labeled if workload_type.owns(head(entry), workload))
         elif (other := cache.get(workload_key)) and may_be_adopted(other, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = other
     views = {resource: cache.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}

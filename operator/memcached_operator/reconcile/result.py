@@ -34,21 +34,24 @@ NAMESPACE_PERIOD = 10.0
 
 @dataclass
 class Result:
-    """The result of applying the children: problems for the status, errors, and when to requeue.
-
-    `tolerant`: report transient errors as Progressing. `wrote`: at least one child was created or changed. `created`:
-    those that were created. `rollouts`: the reports of workloads with a new pod template. `copies`: the objects that
-    other clients created as copies of children, and how each differs.
-    """
+    """The result of applying the children."""
 
     tolerant: bool = True
+    """Report transient errors as Progressing."""
     wrote: bool = False
+    """At least one child was created, changed or deleted."""
     created: list[Key] = field(default_factory=list[Key])
+    """The children that were created."""
     rollouts: list[Report] = field(default_factory=list[Report])
+    """The reports of workloads with a new pod template."""
     copies: dict[Key, str] = field(default_factory=dict[Key, str])
+    """The objects that other clients created as copies of children, and how each differs."""
     problems: list[Problem] = field(default_factory=list[Problem])
+    """The problems for the status."""
     errors: list[ApiError] = field(default_factory=list[ApiError])
+    """The errors of the API server, which decide about the retry."""
     requeue_after: float | None = None
+    """Seconds until the next reconcile, even without an event; None if it needs none."""
 
     @property
     def reports(self) -> list[Report]:

@@ -8,7 +8,7 @@ import msgspec
 from memcached_operator.cache import forms
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.forms import Kept
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, nested_map
 from memcached_operator.workloads.pods import has_completed
@@ -29,7 +29,7 @@ class Retention:
     A child is an object with the name of a child of an existing custom resource, whatever its labels.
     """
 
-    def __init__(self, kinds: Iterable[Controller]) -> None:
+    def __init__(self, kinds: Iterable[ReconciledKind]) -> None:
         self._kinds = tuple(kinds)
         self._by_resource = {kind.resource: kind for kind in self._kinds}
         self._by_app = {kind.app_name: kind for kind in self._kinds}
@@ -84,7 +84,7 @@ class Retention:
                     if (entry := cache.entry(owner)) is not None and entry.size >= size:
                         yield owner
 
-    def incomplete(self, cache: Cache, kind: Controller, cr: Object) -> list[Key]:
+    def incomplete(self, cache: Cache, kind: ReconciledKind, cr: Object) -> list[Key]:
         """The needed children of a custom resource that must be read, because they became needed or are very large."""
         meta = cr["metadata"]
         workloads = (Key(workload.resource, meta["namespace"], meta["name"]) for workload in kind.workloads)
@@ -95,7 +95,7 @@ class Retention:
             if (entry := cache.entry(key)) is not None and not entry.complete and self.is_needed(cache, key)
         ]
 
-    def of_deleted(self, cache: Cache, kind: Controller, cr: Object) -> Iterator[Key]:
+    def of_deleted(self, cache: Cache, kind: ReconciledKind, cr: Object) -> Iterator[Key]:
         """The objects that were needed for a custom resource that does not exist any more."""
         meta = cr["metadata"]
         for resource in (*kind.owns, PODS):

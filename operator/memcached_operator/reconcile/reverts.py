@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from memcached_api import conditions as c
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kind import Intervention, Problem
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.field_managers import Path, differences, manager_of
 from memcached_operator.kube.resource import Key, Object, nested_map
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, identity, with_recorded_intent
+from memcached_operator.reconcile.intent import identity, with_recorded_intent
 from memcached_operator.status.interventions import RESTART, Change, reverted
 
 log = logging.getLogger(__name__)
@@ -51,14 +52,19 @@ Read = Callable[[Key], Awaitable[Object | None]]
 
 @dataclass
 class _Record:
-    """The writes of one child for the same intent. `count`: the reverts. `times`: of the last writes."""
+    """The writes of one child for the same intent. Times are in seconds of the same clock."""
 
     intent: str
     count: int = 0
+    """The number of reverts."""
     times: deque[float] = field(default_factory=lambda: deque[float](maxlen=LIMIT))
+    """The times of the last writes."""
     causes: dict[Intervention, None] = field(default_factory=dict[Intervention, None])
+    """What was reverted, the last one at the end."""
     read_at: float = float("-inf")
+    """The time of the last read of the field managers."""
     reached_limit: bool = False
+    """The child was changed too often, until there is no change for CALM seconds."""
 
     def add(self, now: float) -> None:
         self.reached_limit = self.reached_limit and now - self.times[-1] < CALM
@@ -73,22 +79,27 @@ class _Record:
 
 @dataclass(frozen=True)
 class Revert:
-    """A write that reverts a change of another client, or may do so. `cause`: None if it is not to be reported."""
+    """A write that reverts a change of another client, or may do so."""
 
     owner: str
+    """The uid of the owner."""
     key: Key
+    """The key of the child."""
     record: _Record
     counts: bool
+    """The write counts as a revert."""
     cause: Intervention | None
+    """The change; None if it is not to be reported."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the status says about the children of an object. `requeue_after`: seconds until that changes, or None."""
+    """What the status says about the children of an object."""
 
     interventions: tuple[Intervention, ...] = ()
     problems: tuple[Problem, ...] = ()
     requeue_after: float | None = None
+    """Seconds until the report changes without another revert; None if it cannot."""
 
 
 class Reverts:

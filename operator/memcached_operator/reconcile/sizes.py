@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from memcached_operator.cache.cache import Cache, Entry
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.resource import PODS, Key, Object
 
 MAX_PODS: Final = 6 * 2**20
@@ -30,7 +30,7 @@ _DECODER = msgspec.json.Decoder(_Head)
 class Sizes:
     """The bytes as JSON that a reconcile of an object decodes."""
 
-    def __init__(self, cache: Cache, kinds: Iterable[Controller]) -> None:
+    def __init__(self, cache: Cache, kinds: Iterable[ReconciledKind]) -> None:
         self._cache = cache
         self._kinds = {kind.resource: kind for kind in kinds}
 

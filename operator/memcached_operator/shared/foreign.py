@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Foreign, Problem, Snapshot
 from memcached_operator.kube.resource import (
@@ -85,7 +85,7 @@ class Observed:
         """Whether a budget selects one of the pods. A budget with the name of the own object is not another one's."""
         return budget.selector is not None and any(map(budget.selector.selects, self.compared(budget)))
 
-    def effect(self, resource: Resource, view: Any) -> Hashable:
+    def dependency(self, resource: Resource, view: Any) -> Hashable:
         """Whether a budget selects a pod; or whether an autoscaler is for the workload, with all that is read of it."""
         if resource == POD_DISRUPTION_BUDGETS:
             return self.is_selected(view) or None

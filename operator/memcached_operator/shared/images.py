@@ -1,18 +1,13 @@
 """The images of an object: those of its spec, or those that the operator chose for it when it was created."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.images import Images
 from memcached_api.shared.agent import Agent
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads.rules import specs_of
-
-PINNED_IMAGE_ANNOTATION = "memcached-operator.example.com/default-image"
-PINNED_AGENT_ANNOTATION = "memcached-operator.example.com/default-agent-image"
-"""Annotations of a workload whose object has no `spec.image` or `spec.agent.image`, because the webhook was
-unavailable. Their value is the default image at that time, so that a later release does not restart the cache."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +38,6 @@ def chosen(image: str | None, agent: Agent | None, live: Object | None, defaults
     )
     recorded = nested_map(live or {}, "metadata", "annotations")
     return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
-
-
-def count_outdated_images(objects: Iterable[Object], default: str) -> int:
-    """The number of objects whose `spec.image` is not the default. It is only reported, as a metric."""
-    return sum(nested_map(obj, "spec").get("image", default) != default for obj in objects)
 
 
 def live_image(live: Object | None, container: str) -> str:

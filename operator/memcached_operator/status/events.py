@@ -11,7 +11,7 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
 from memcached_operator.runtime.fair_queue import FairQueue
 from memcached_operator.status.conditions import timestamp, truncate
-from memcached_operator.status.reports import Report
+from memcached_operator.status.reports import CREATED, Report
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,8 @@ class Recorder:
                 await self._wake.wait()
             key, event = self._queue.popleft()
             self._forget(event)
+            if event["reason"] == CREATED and event["involvedObject"]["uid"] in self._queued:
+                continue  # during a storm, the next Event says that the object works, or what is wrong
             try:
                 await self._client.create(key, event)
             except ApiError as error:

@@ -7,7 +7,7 @@ from typing import Any
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import get_live
-from memcached_operator.kind import Controller, Outcome, Snapshot
+from memcached_operator.kind import Outcome, ReconciledKind, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status import conditions, reports
@@ -36,7 +36,7 @@ class StatusWriter:
         """Record that a new pod template was applied: an Event reports when all pods have it."""
         self._rollouts.add(key)
 
-    async def write(self, kind: Controller, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
+    async def write(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
         """Write the status if it differs and its debounce period is over. Returns the delay for a requeue, or None.
 
         Raises ApiError if the patch fails.

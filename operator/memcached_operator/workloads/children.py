@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from memcached_api.metadata import InheritedMetadata
+from memcached_api.shared.metadata import InheritedMetadata
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS, Object, Resource
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from memcached_operator.kind import PodController
+from memcached_operator.kind import WorkloadType
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, controller_of, nested_list, nested_map
 from memcached_operator.workloads.rollout import Rollout, counted
 
@@ -20,7 +20,7 @@ class _Deployment:
         return controller["name"] == f"{workload['metadata']['name']}-{template}"
 
 
-DEPLOYMENT: Final[PodController] = _Deployment()
+DEPLOYMENT: Final[WorkloadType] = _Deployment()
 """The workload of a kind whose pods are interchangeable."""
 
 

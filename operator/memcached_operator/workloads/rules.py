@@ -50,7 +50,7 @@ class PodRules:
         template = nested_map(workload or {}, "spec", "template")
         return replace(self, template=template or None)
 
-    def own(self, pod: Object, name: str) -> OwnContainer | None:
+    def own_container(self, pod: Object, name: str) -> OwnContainer | None:
         """The fields for a container of a pod; None if the container is not part of the kind's pods.
 
         Another client can add a container with the same name, if the pod template has none.

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from memcached_api import conditions as c
-from memcached_operator.kind import PodController, Snapshot
+from memcached_operator.kind import Snapshot, WorkloadType
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
-from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout, counted
+from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
 from memcached_operator.workloads.times import past_time
 
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
@@ -28,18 +28,8 @@ class _StatefulSet:
         return controller is not None and controller["uid"] == workload["metadata"]["uid"]
 
 
-STATEFULSET: Final[PodController] = _StatefulSet()
+STATEFULSET: Final[WorkloadType] = _StatefulSet()
 """The workload of a kind whose pods have stable names."""
-
-
-def statefulset_rollout(snapshot: Snapshot, now: datetime) -> Rollout:
-    """The rollout of the StatefulSet of a custom resource, from the counts of its controller, and times in its pods.
-
-    For kinds whose StatefulSets update their pods themselves; a Memcached has its own, with updates in place.
-    """
-    live = snapshot.child(STATEFULSETS)
-    counts = counted(STATEFULSETS.kind, live)
-    return counts if live is None else with_progress(counts, live, snapshot, now)
 
 
 def with_progress(

@@ -22,12 +22,12 @@ class Cache:
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
+        """The namespace of the Memcached."""
         return text(self.cr, "metadata", "namespace")
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the Memcached."""
         return text(self.cr, "metadata", "name")
 
 

@@ -40,7 +40,7 @@ OPEN: Final = (State.CHANGE, State.RUNNING)
 
 @dataclass(frozen=True)
 class Request:
-    """The command line."""
+    """The arguments and options of the command line, as click has parsed them."""
 
     name: tuple[str, ...]
     all_namespaces: bool
@@ -166,7 +166,7 @@ class _Upgrade:
         return f"{namespaces.pop()}/{name}"
 
     def _image(self, request: Request, crs: Sequence[Object]) -> str:
-        """The new image."""
+        """The image of `--to`; by default, the one that admission sets in a new Memcached."""
         if request.to != DEFAULT:
             return request.to
         return upgrades.default_image(self._kubectl, sorted({text(cr, "metadata", "namespace") for cr in crs}))

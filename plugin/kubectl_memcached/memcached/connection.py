@@ -47,7 +47,7 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. An error of the network is ignored."""
         with suppress(OSError):
             self._socket.close()
 

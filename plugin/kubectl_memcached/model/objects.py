@@ -54,7 +54,7 @@ def first(listed: Iterable[Object], field: str, value: str) -> Object:
 
 
 def full_name(cr: Object) -> str:
-    """`NAMESPACE/NAME`."""
+    """The namespace and the name of a Memcached, `NAMESPACE/NAME`, as the commands accept it."""
     return f"{text(cr, 'metadata', 'namespace')}/{text(cr, 'metadata', 'name')}"
 
 

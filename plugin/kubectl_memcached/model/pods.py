@@ -104,7 +104,7 @@ def _slot_order(entry: Pod) -> list[tuple[bool, str]]:
 
 
 def pod(obj: Object) -> Pod:
-    """One pod."""
+    """The parts of a pod that the commands show."""
     ready = first(objects(obj, "status", "conditions"), "type", "Ready")
     containers = tuple(_containers(obj))
     return Pod(

@@ -22,7 +22,7 @@ class Sample:
         """Zero bits of each hash: 2^-level is the share of the keys that are kept."""
 
     def add(self, key: bytes) -> None:
-        """Add a key."""
+        """Add a key, if its hash belongs to the sample. Keeps fewer keys if there are too many."""
         if hash(key) & (1 << self.level) - 1 or len(key) > MAX_XXH3:
             return
         self.keys.add(key)

@@ -40,7 +40,7 @@ from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_until
 from faults.state import state_of
 from faults.webhook import KINDS, VALIDATE, Webhook, pair, webhook
 from faults.workloads import new_object
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_operator.kube.client import APPLY_PATCH, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 

@@ -16,7 +16,7 @@ from faults.sandbox import READY_TIMEOUT, FailedError, Sandbox, wait_for, wait_u
 from faults.webhook import KINDS, Webhook, pair, webhook
 from faults.workloads import IMAGE, new_object
 from integration.control_plane import CRDS
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.validation.decoding import MAX_OBJECT_SIZE
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import Key, Object

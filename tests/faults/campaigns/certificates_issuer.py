@@ -48,7 +48,8 @@ from faults.registration import VALID, check_defaults, resource_of
 from faults.rules import ActiveRule, Rule
 from faults.sandbox import TIMEOUT_FACTOR, Sandbox, wait_for, wait_until
 from faults.webhook import KINDS, Webhook, files_of
-from memcached_operator.certificates.issuer import CHECK_PERIOD, PROPAGATION_DELAY, REVOKE_ANNOTATION, WebhookNames
+from memcached_api.annotations import REVOKE_ANNOTATION
+from memcached_operator.certificates.issuer import CHECK_PERIOD, PROPAGATION_DELAY, WebhookNames
 from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle
 from memcached_operator.kube.resource import SECRETS, Key
 

@@ -22,7 +22,7 @@ from faults.sandbox import FailedError, Sandbox
 from faults.stored import store, unchecked_version, update_error
 from faults.webhook import KINDS, MUTATE, VALIDATE, client_context, client_session, review, send_review, webhook
 from faults.workloads import new_object
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Object, Resource
 from support.reviewing import patched

@@ -308,13 +308,44 @@ async def lease_deleted(election: Election, leader: Candidate) -> None:
     """A user deletes the Lease repeatedly: the leader continues to lead."""
     async with same_leader(election):
         for _ in range(8):
-            try:
-                await election.sandbox.delete(election.key.resource, election.key.name)
-            except ApiError as error:
-                if error.code != 404:
-                    raise
+            await _delete_lease(election)
             await asyncio.sleep(RETRY_PERIOD * 0.8)
         await asyncio.sleep(STEADY)
+
+
+async def _delete_lease(election: Election) -> None:
+    """A user deletes the Lease, if it exists."""
+    try:
+        await election.sandbox.delete(election.key.resource, election.key.name)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+
+
+async def lost_creation(election: Election, leader: Candidate) -> None:
+    """A standby loses the race for a new Lease, and a user deletes it before the standby has read its holder.
+
+    The leader continues to lead: it creates the Lease again, and the standby must leave it the time to do so.
+    """
+
+    async def deleted(exchange: Exchange) -> web.StreamResponse:
+        await _delete_lease(election)
+        return await exchange.forward()
+
+    async def late(exchange: Exchange) -> web.StreamResponse:
+        exists = partial(election.sandbox.client.get, election.key)
+        await wait_until(exists, READY_TIMEOUT, "the leader creates the Lease again", poll=0.1)
+        return await exchange.forward()
+
+    other = election.other(leader)
+    await other.operator.stop()  # the next process has never read the Lease
+    async with same_leader(election):
+        reads, _ = other.proxy.inject(Rule("get leases", deleted, times=2), Rule("create leases", late, times=1))
+        other.operator.start()
+        await wait_until_injected(reads, READY_TIMEOUT)
+        await asyncio.sleep(RENEW_DEADLINE)
+    codes = [entry.code for entry in other.proxy.requests.entries if entry.call.what == "create leases"]
+    election.sandbox.check(codes == [409], f"the replies to the standby's creations are {codes}, want [409]")
 
 
 async def lease_overwritten(election: Election, leader: Candidate) -> None:
@@ -403,6 +434,7 @@ SCENARIOS: dict[str, Scenario] = {
     "release-fails": Scenario(release_fails, (0,)),
     "lease/not-writable": Scenario(lease_not_writable, LOST),
     "lease/deleted": Scenario(lease_deleted),
+    "lease/lost-creation": Scenario(lost_creation),
     "lease/overwritten": Scenario(lease_overwritten, LOST),
     "disconnected/reset": Scenario(partial(disconnected, fault=Reset()), LOST),
     "disconnected/hang": Scenario(partial(disconnected, fault=Hang()), LOST),

@@ -69,12 +69,47 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (APPSERVICES, "app-less"): cache(**PORTS),
 }
 """Objects that exist before, by resource and name."""
+CREATED: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
+    (MEMCACHEDS, "created"): cache(size=2, **MONITORED),
+    (MEMCACHEDS, "slots-created"): cache(size=2, **SLOTS),
+    (MEMCACHEDPROXIES, "front-created"): FRONT,
+    (APPSERVICES, "app-created"): cache(**PORTS),
+}
+"""Objects that are created while a permission is missing."""
+MONITORING = {"podMonitor": {"interval": "1m"}, "rules": {"labels": {"team": "a"}}}
+CHANGED: Mapping[tuple[Resource, str], tuple[Mapping[str, Any], Mapping[str, Any]]] = {
+    (MEMCACHEDS, VICTIM): ({}, {"image": OTHER_IMAGE}),
+    (MEMCACHEDS, "guarded"): ({}, {**OTHER_GUARDS, "monitoring": MONITORING}),
+    (MEMCACHEDS, "guard-less"): (MONITORED, {}),
+    (MEMCACHEDS, "slots"): ({}, {"size": 3, "image": OTHER_IMAGE}),
+    (MEMCACHEDS, RESIZED): (RESIZE.first, {**RESIZE.then, "size": 1}),
+    (APPSERVICES, "app"): ({}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]}),
+    (APPSERVICES, "app-less"): ({}, {"ports": None, "image": IMAGE}),
+}
+"""Objects whose spec changes meanwhile: from, and to."""
 WAITING = "waiting"
 """An object whose pods have no node."""
 UNWANTED = "stray"
 UNWANTED_RESOURCES = {DEPLOYMENTS: VICTIM, STATEFULSETS: "slots", CONFIG_MAPS: "slots-connection"}
 """The resources of unneeded children, and the names of those that are copied."""
 GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS, PROMETHEUS_RULES)
+DELETED: Mapping[str, tuple[Resource, ...]] = {
+    "lost": (DEPLOYMENTS, SERVICES, *GUARD_RESOURCES),
+    "app-lost": (DEPLOYMENTS, SERVICES),
+    "front-lost": (DEPLOYMENTS, SERVICES),
+    "slots-lost": (STATEFULSETS,),
+    "slots-lost-connection": (CONFIG_MAPS,),
+}
+"""The resources of children that are deleted meanwhile, by their name."""
+ONE_OF_EACH = (VICTIM, "lost", "created", "slots", "app")
+"""The objects of every case."""
+SORTS: Mapping[str, str] = {
+    **dict.fromkeys((each.plural for each in GUARD_RESOURCES), "guard"),
+    **dict.fromkeys(("statefulsets", "configmaps", "pods/resize"), "slots"),
+    **dict.fromkeys((f"memcachedproxies{part}" for part in ("", "/status", "/finalizers")), "front"),
+    **dict.fromkeys(("appservices", "appservices/status", "appservices/finalizers"), "app"),
+}
+"""How the names of the objects begin that need a permission for a resource; all need those that are not here."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +140,10 @@ class Grant:
         return self.resource.endswith("/finalizers") or (
             self.resource in written and self.verb not in ("list", "watch")
         )
+
+    def concerns(self, name: str) -> bool:
+        """Whether the case has this object: it needs the permission, or is the one of its sort that does not."""
+        return name in ONE_OF_EACH or name.startswith(SORTS.get(self.resource, ""))
 
     def without(self, rules: Sequence[Object]) -> list[Object]:
         """The rules without this permission."""
@@ -137,15 +176,16 @@ async def revoked(sandbox: Sandbox, references: References, grant: Grant) -> str
 
 async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant) -> None:
     await sandbox.start()
-    for (resource, name), spec in OBJECTS.items():
+    objects = {key: spec for key, spec in OBJECTS.items() if grant.concerns(key[1])}
+    for (resource, name), spec in objects.items():
         await sandbox.create(resource, name, spec)
-    for resource, name in OBJECTS:
+    for resource, name in objects:
         await sandbox.wait_ready(resource, name)
-    waiting = await _pods_without_node(sandbox)
+    waiting = await _pods_without_node(sandbox) if grant.concerns(WAITING) else []
     since = time.monotonic()
     await set_rules(sandbox, grant.without(ROLES[ROLE]))
     await wait_until_authorized(sandbox, grant, False)
-    await use_all_permissions(sandbox)
+    await use_permissions(sandbox, grant)
     for pod in waiting:
         await mounting.set_waiting(sandbox.client, pod)
     await wait_until_reported(sandbox, grant)
@@ -154,9 +194,7 @@ async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant)
     await wait_until_authorized(sandbox, grant, True)
     check_rejection_rate(sandbox, since)
     await wait_for_state(sandbox, MEMCACHEDS, expected, RECOVERY + sandbox.settings.sync_period, loose=True)
-    created = ((MEMCACHEDS, "created"), (MEMCACHEDS, "slots-created"))
-    created = (*created, (MEMCACHEDPROXIES, "front-created"), (APPSERVICES, "app-created"))
-    for resource, name in (*OBJECTS, *created):
+    for resource, name in (key for key in (*OBJECTS, *CREATED) if grant.concerns(key[1])):
         await sandbox.wait_ready(resource, name, RECOVERY)
         for child in children_of(name):
             await _wait_until_exists(sandbox, child, name)
@@ -166,7 +204,8 @@ async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant)
     for resource in UNWANTED_RESOURCES:
         await sandbox.wait_deleted(resource, UNWANTED)
     # Progress alone (names of pods, node ports) is written with a delay, and a longer one while a rollout is stuck.
-    await sandbox.delete(MEMCACHEDS, WAITING)
+    if waiting:
+        await sandbox.delete(MEMCACHEDS, WAITING)
     await asyncio.sleep(PROGRESS_PERIOD)
     await check_quiet(sandbox)
     check_operator(sandbox)
@@ -180,30 +219,23 @@ def children_of(name: str) -> tuple[Resource, ...]:
     return (DEPLOYMENTS, *services, *(GUARD_RESOURCES if name in ("created", "lost", "guarded") else ()))
 
 
-async def use_all_permissions(sandbox: Sandbox) -> None:
-    """Cause the operator to use each of its permissions."""
-    for stream in sandbox.proxy.open_watches():
+async def use_permissions(sandbox: Sandbox, grant: Grant) -> None:
+    """Cause the operator to use a permission and all those to write.
+
+    Only the resource of this permission is listed and watched again: each list lets the operator reconcile all objects.
+    """
+    for stream in sandbox.proxy.open_watches(grant.resource):
         await stream.interrupt(event("ERROR", status(410, "Expired")))
-    await sandbox.create(MEMCACHEDS, "created", cache(size=2, **MONITORED))
-    await sandbox.create(MEMCACHEDS, "slots-created", cache(size=2, **SLOTS))
-    await sandbox.create(MEMCACHEDPROXIES, "front-created", FRONT)
-    await sandbox.create(APPSERVICES, "app-created", cache(**PORTS))
-    await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
-    monitoring = {"podMonitor": {"interval": "1m"}, "rules": {"labels": {"team": "a"}}}
-    await sandbox.change(MEMCACHEDS, "guarded", {}, {**OTHER_GUARDS, "monitoring": monitoring})
-    await sandbox.change(MEMCACHEDS, "guard-less", MONITORED, {})
-    await sandbox.change(MEMCACHEDS, "slots", {}, {"size": 3, "image": OTHER_IMAGE})
-    await sandbox.change(MEMCACHEDS, RESIZED, RESIZE.first, {**RESIZE.then, "size": 1})
-    await sandbox.change(APPSERVICES, "app", {}, {"image": OTHER_IMAGE, "ports": [{"port": 81, "name": "http"}]})
-    await sandbox.change(APPSERVICES, "app-less", {}, {"ports": None, "image": IMAGE})
+    for (resource, name), spec in CREATED.items():
+        if grant.concerns(name):
+            await sandbox.create(resource, name, spec)
+    for (resource, name), (before, after) in CHANGED.items():
+        if grant.concerns(name):
+            await sandbox.change(resource, name, before, after)
     await _create_unwanted(sandbox)
-    for resource in (DEPLOYMENTS, SERVICES):
-        for name in ("lost", "front-lost", "app-lost"):
+    for name, resources in DELETED.items():
+        for resource in resources if grant.concerns(name) else ():
             await sandbox.delete(resource, name)
-    for resource in GUARD_RESOURCES:
-        await sandbox.delete(resource, "lost")
-    await sandbox.delete(STATEFULSETS, "slots-lost")
-    await sandbox.delete(CONFIG_MAPS, "slots-lost-connection")
 
 
 async def _pods_without_node(sandbox: Sandbox) -> list[Object]:

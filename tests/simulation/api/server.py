@@ -201,6 +201,10 @@ class ApiServer:
         """Send a BOOKMARK event to all watches that want it."""
         self._storage.bookmark()
 
+    def saved(self) -> Callable[[], None]:
+        """Save all objects, as a backup of etcd. The result restores them."""
+        return self._storage.saved()
+
     def compact(self) -> None:
         """Forget the history: earlier versions, and tokens of lists, are expired."""
         self._storage.compact()

@@ -34,7 +34,7 @@ class Change(NamedTuple):
 
 @dataclass(eq=False)
 class Subscription:
-    """A watch."""
+    """A watch. `since`: it reports only changes after this version."""
 
     resource: Resource
     namespace: str
@@ -43,6 +43,7 @@ class Subscription:
     bookmarks: bool
     storage: "Storage"
     open: bool = field(default=True)
+    since: int = 0
 
     def close(self) -> None:
         """End the watch."""
@@ -53,7 +54,11 @@ class Subscription:
     def offer(self, change: Change) -> None:
         """Send a change, if it concerns an object that is or was selected."""
         key = change.key
-        if key.resource != self.resource or (self.namespace and key.namespace != self.namespace):
+        if (
+            change.version <= self.since
+            or key.resource != self.resource
+            or (self.namespace and key.namespace != self.namespace)
+        ):
             return
         now = change.type != DELETED and self.match(change.obj)
         before = change.old is not None and self.match(change.old)
@@ -95,6 +100,19 @@ class Storage:
         self._by_resource.setdefault(key.resource, {})[key] = stored
         self._record(Change(self.version, ADDED if old is None else MODIFIED, key, stored, old))
         return stored
+
+    def saved(self) -> Callable[[], None]:
+        """Save all objects and the version, as a backup of etcd. The result restores them: later versions repeat."""
+        version, objects = self.version, dict(self.objects)
+
+        def restore() -> None:
+            self.version, self.objects = version, dict(objects)
+            self._by_resource.clear()
+            for key, obj in objects.items():
+                self._by_resource.setdefault(key.resource, {})[key] = obj
+            self.compact()
+
+        return restore
 
     def remove(self, key: Key, obj: Object | None = None) -> Object:
         """Remove an object; return its last state. `obj`: that state, if it is not the stored one."""
@@ -140,6 +158,7 @@ class Storage:
             watch.open = False
             return
         else:
+            watch.since = int(version)
             for change in self._since(int(version)):
                 watch.offer(change)
         self.watches.append(watch)

@@ -98,7 +98,7 @@ def prepare_update(kind: Kind, new: Object, old: Object, subresource: str) -> No
         _keep_all_but_status(kind, new, old)
     elif subresource == "resize":
         _keep_all_but_resources(new, old)
-    elif kind.has_status:
+    elif kind.has_status and subresource != "binding":
         _set(new, "status", old.get("status"))
     meta, before = new["metadata"], old["metadata"]
     for name in ("generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):

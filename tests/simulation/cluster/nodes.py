@@ -40,9 +40,11 @@ def _schedule(access: Access, pod: Object) -> None:
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": access.time()}
     if problem:
         condition |= {"status": "False", "reason": "Unschedulable", "message": _DOES_NOT_FIT.format(problem)}
+    status = {**status, "phase": "Pending", "conditions": [*conditions, condition]}
+    if problem:
+        access.put_status(pod, status)
     else:
-        pod = access.put({**pod, "spec": {**pod["spec"], "nodeName": NODE}})
-    access.put_status(pod, {**status, "phase": "Pending", "conditions": [*conditions, condition]})
+        access.put({**pod, "spec": {**pod["spec"], "nodeName": NODE}, "status": status}, "binding")
 
 
 def _problem(pod: Object) -> str:

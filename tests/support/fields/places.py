@@ -133,7 +133,7 @@ def parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 def _equal(leaf: Leaf, one: Any, other: Any) -> bool:
     """Whether a child has a value. A map may have further fields there, such as the selector of a constraint."""
     if leaf.path[-1] in QUANTITIES and leaf.name not in DERIVED:
-        return quantity.equal(one, other)
+        return one == other or quantity.parse_quantity(one) == quantity.parse_quantity(other)
     if isinstance(one, dict) and isinstance(other, dict):
         given, found = cast("Object", one), cast("Object", other)
         return {name: found.get(name) for name in given} == given

@@ -4,11 +4,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, Protocol, cast
 
+from memcached_api.annotations import INTENT_ANNOTATION, ORIGIN_ANNOTATION, TEMPLATE_ANNOTATION
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.slots.pause import TEMPLATE_ANNOTATION
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 
 ALLOCATED = ("clusterIP", "clusterIPs")
 """Values that differ between two Services with the same spec."""

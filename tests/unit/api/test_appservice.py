@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, validate, with_defaults
+from memcached_api.appservice.types import APPSERVICE, AppServiceSpec, decode_spec, with_defaults
 from memcached_api.validation.field_errors import SpecDecodeError
 
 IMAGE = "docker.io/library/nginx:1.28"
@@ -17,21 +17,21 @@ def obj(**spec: Any) -> dict[str, Any]:
 
 def fields(**spec: Any) -> list[str]:
     """The fields with errors."""
-    return [error.field for error in validate(obj(**spec))]
+    return [error.field for error in APPSERVICE.validate(obj(**spec))]
 
 
 def test_at_most_100_errors_are_reported():
-    assert len(validate(obj(envs=[{"name": 1}] * 128))) == 100
+    assert len(APPSERVICE.validate(obj(envs=[{"name": 1}] * 128))) == 100
 
 
 def test_image_is_sufficient():
     assert decode_spec(obj()) == AppServiceSpec(size=1, image=IMAGE)
-    assert validate(obj()) == []
+    assert APPSERVICE.validate(obj()) == []
 
 
 @pytest.mark.parametrize("incomplete", [{}, {"spec": None}, {"spec": {}}])
 def test_image_is_required(incomplete: dict[str, Any]):
-    assert [str(error) for error in validate(incomplete)] == ["spec.image: Required value: must be set"]
+    assert [str(error) for error in APPSERVICE.validate(incomplete)] == ["spec.image: Required value: must be set"]
     with pytest.raises(SpecDecodeError, match=r"spec\.image: Required value"):
         decode_spec(incomplete)
 
@@ -67,7 +67,7 @@ VALID: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", VALID.values(), ids=VALID.keys())
 def test_valid_in_json(spec: dict[str, Any]):
-    assert validate(obj(**spec)) == []
+    assert APPSERVICE.validate(obj(**spec)) == []
     assert isinstance(decode_spec(obj(**spec)), AppServiceSpec)
 
 
@@ -114,5 +114,5 @@ def test_short_names_do_not_conflict_with_well_known_ones():
 
 @pytest.mark.parametrize("protocol", [["x"], {}, 6, True])
 def test_protocol_that_is_not_a_string_is_reported(protocol: Any):
-    (error, *_) = validate(obj(ports=[{"port": 80, "protocol": protocol}]))
+    (error, *_) = APPSERVICE.validate(obj(ports=[{"port": 80, "protocol": protocol}]))
     assert (error.field, error.message) == ("spec.ports[0].protocol", "must be a string")

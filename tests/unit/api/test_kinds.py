@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from memcached_api import conditions
-from memcached_api.kinds import Kind
-from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec, validate
+from memcached_api.kind import Kind
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec
 from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import SpecDecodeError
 
@@ -23,7 +23,7 @@ def test_value_that_is_not_an_object_is_an_error(kind: Kind[Any], obj: Any):
 
 def test_any_mapping_is_accepted():
     obj = MappingProxyType({"metadata": {"name": "a"}, "spec": {"size": 2}})
-    assert validate(obj) == []
+    assert MEMCACHED.validate(obj) == []
     assert decode_spec(obj) == MemcachedSpec(size=2)
 
 
@@ -56,8 +56,7 @@ def test_stored_object_has_a_spec_unless_it_cannot_be_decoded_or_violates_a_rule
 
 
 def test_conditions_are_in_this_order() -> None:
-    assert tuple(conditions.MEANINGS) == conditions.TYPES
-    assert conditions.TYPES == ("Available", "Progressing", "Degraded", "Ready", "Stalled")
+    assert tuple(conditions.MEANINGS) == ("Available", "Progressing", "Degraded", "Ready", "Stalled")
 
 
 def test_unknown_reason_is_less_severe_than_the_others() -> None:

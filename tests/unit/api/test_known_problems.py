@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from memcached_api.images import Images
 from memcached_api.known_problems import corrected, known_problems, sentence
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.memcached.images import count_problem_images, problem_notice
+from memcached_operator.memcached.images import count_images, problem_notice
 
 
 @pytest.mark.parametrize(
@@ -49,4 +50,4 @@ def test_caches_are_counted_by_what_their_status_reports_about_the_image_that_th
     ]
     forged = kept_by_a_pause | {"status": {"conditions": [{"message": "shop a has known problems, which x"}]}}
     listed = (kept_by_a_pause, variant, updated, without_status, forged, *others)
-    assert [count_problem_images([each]) for each in listed] == [1, 1, 0, 0, 0, 0, 0]
+    assert [count_images([each], Images()).problems for each in listed] == [1, 1, 0, 0, 0, 0, 0]

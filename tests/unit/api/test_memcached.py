@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec
 from memcached_api.validation.field_errors import TOO_MANY, SpecDecodeError
 
 
@@ -29,7 +29,7 @@ def limits(**amounts: Any) -> dict[str, Any]:
     ],
 )
 def test_valid_in_json(spec: Any):
-    assert validate(memcached(spec)) == []
+    assert MEMCACHED.validate(memcached(spec)) == []
     assert isinstance(decode_spec(memcached(spec)), MemcachedSpec)
 
 
@@ -116,12 +116,12 @@ INVALID: list[tuple[Any, list[str]]] = [
 )
 def test_limits_with_fractions_of_a_byte_are_exact(cache: str | None, limit: str, valid: bool):
     spec = {"cache": {} if cache is None else {"memory": cache}, **limits(memory=limit)}
-    assert (validate(memcached(spec)) == []) == valid
+    assert (MEMCACHED.validate(memcached(spec)) == []) == valid
 
 
 @pytest.mark.parametrize(("spec", "expected"), INVALID)
 def test_invalid(spec: Any, expected: list[str]):
-    found = [str(error) for error in validate(memcached(spec))]
+    found = [str(error) for error in MEMCACHED.validate(memcached(spec))]
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
 
 
@@ -129,7 +129,7 @@ def test_invalid(spec: Any, expected: list[str]):
     "obj", [{}, {"metadata": {}}, {"metadata": {"generateName": "a-"}}, {"metadata": [], "spec": {}}]
 )
 def test_object_without_a_name_is_valid(obj: Any):
-    assert validate(obj) == []
+    assert MEMCACHED.validate(obj) == []
 
 
 def test_decode_error_has_all_structural_errors():
@@ -139,4 +139,6 @@ def test_decode_error_has_all_structural_errors():
 
 
 def test_rules_are_not_evaluated_for_a_list_that_is_too_long():
-    assert [error.type for error in validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [TOO_MANY]
+    assert [error.type for error in MEMCACHED.validate(memcached({"imagePullSecrets": [{"name": "="}] * 17}))] == [
+        TOO_MANY
+    ]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.appservice.types import APPSERVICE, with_defaults
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.memory import exact_minimum
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation.field_errors import FieldError, SpecDecodeError

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from memcached_api.appservice.types import APPSERVICE, with_defaults
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.validation import decoding
 from memcached_api.validation.field_errors import TOO_MANY, SpecDecodeError

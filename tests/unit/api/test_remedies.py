@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.field_errors import FieldError

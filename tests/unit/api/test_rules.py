@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.validation.rules import Rule, rule_errors
 from support.invalid_memcached import NAME, NAMES, InvalidObject
 from support.placing_edges import EDGES

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import MAX_FOREIGN, Cache
+from memcached_operator.cache.cache import MAX_FOREIGN, Cache, version_of
 from memcached_operator.cache.forms import whole
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.ownership import controller_reference
 from memcached_operator.reconcile.retention import Retention
+from support.caches import whole_cache
 from unit.builders import LABELS, memcached, owned, pod
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
@@ -37,47 +38,62 @@ def version_in(cache: Cache, key: Key = KEY) -> str | None:
 
 
 def test_same_version_again_is_not_a_change() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9))
     assert not cache.put(DEPLOYMENTS, live(9))
 
 
 def test_late_reply_does_not_add_an_unseen_deleted_object() -> None:
-    cache = Cache()
+    cache = whole_cache()
     assert not cache.remove(KEY, 12)
     assert not cache.put(DEPLOYMENTS, live(11))
 
 
 def test_list_adds_new_objects_and_removes_deleted_ones() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9, name="deleted"))
     replace(cache, DEPLOYMENTS, None, [live(10)], 20)
     assert [obj["metadata"]["name"] for obj in cache.list_objects(DEPLOYMENTS)] == ["cache"]
 
 
 def test_list_does_not_remove_newer_objects() -> None:
-    cache = Cache()
+    cache = whole_cache()
+    listing = cache.listing(DEPLOYMENTS, None)
     cache.put(DEPLOYMENTS, live(21))
-    replace(cache, DEPLOYMENTS, None, [], 20)
+    listing.add([], 20)
+    listing.end()
     assert version_in(cache) == "21"
 
 
 def test_list_does_not_restore_objects_deleted_after_it() -> None:
-    cache = Cache()
+    cache = whole_cache()
+    listing = cache.listing(DEPLOYMENTS, None)
     cache.remove(KEY, 21)
-    replace(cache, DEPLOYMENTS, None, [live(10)], 20)
+    listing.add([live(10)], 20)
+    listing.end()
     assert version_in(cache) is None
 
 
+def test_list_that_is_older_than_what_was_known_before_it_is_right() -> None:
+    cache = whole_cache()
+    for namespace in ("test", "other"):
+        cache.put(DEPLOYMENTS, live(30, name="created", namespace=namespace))
+        cache.put(DEPLOYMENTS, live(31, namespace=namespace))
+    cache.remove(Key(DEPLOYMENTS, "test", "deleted"), 32)
+    replace(cache, DEPLOYMENTS, "test", [live(10), live(11, name="deleted")], 20)
+    known = sorted((each["metadata"]["name"], version_of(each)) for each in cache.list_objects(DEPLOYMENTS))
+    assert known == [("cache", 10), ("cache", 31), ("created", 30), ("deleted", 11)]
+
+
 def test_reply_newer_than_a_list_without_the_object_adds_it() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9))
     replace(cache, DEPLOYMENTS, None, [], 20)
     assert cache.put(DEPLOYMENTS, live(21))
 
 
 def test_list_of_a_namespace_does_not_affect_others() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9, namespace="other"))
     cache.remove(Key(DEPLOYMENTS, "other", "deleted"), 12)
     replace(cache, DEPLOYMENTS, "test", [], 20)
@@ -86,7 +102,7 @@ def test_list_of_a_namespace_does_not_affect_others() -> None:
 
 
 def test_children_are_found_by_the_uid_of_their_controller() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, owned(memcached(uid="other"), name="other"))
     assert [key.name for key in cache.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
@@ -94,7 +110,7 @@ def test_children_are_found_by_the_uid_of_their_controller() -> None:
 
 
 def test_pods_are_found_by_the_labels_of_their_instance() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(PODS, pod("a"))
     cache.put(PODS, pod("b"))
     assert len(list(cache.entries_of_instance(PODS, "test", "memcached", "cache"))) == 2
@@ -137,7 +153,7 @@ EVENTS = st.lists(
 def test_order_of_events_does_not_matter(events: list[tuple[str, int]]) -> None:
     results: set[str | None] = set()
     for order in permutations(events):
-        cache = Cache()
+        cache = whole_cache()
         for change, version in order:
             _ = cache.put(DEPLOYMENTS, live(version)) if change == "updated" else cache.remove(KEY, version)
         results.add(version_in(cache))
@@ -147,7 +163,7 @@ def test_order_of_events_does_not_matter(events: list[tuple[str, int]]) -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["cr", "other", ""]), st.booleans()), max_size=12))
 def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> None:
-    cache = Cache()
+    cache = whole_cache()
     for version, (name, owner, present) in enumerate(steps, 1):
         owners = [controller_reference(memcached(uid=owner))] if owner else []
         obj = live(version, name=name, ownerReferences=owners, labels=LABELS if owner else {})
@@ -162,7 +178,7 @@ def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> N
 
 
 def test_object_that_one_list_misses_is_restored_by_the_next() -> None:
-    cache = Cache()
+    cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9))
     assert replace(cache, DEPLOYMENTS, None, [], 100) == [KEY]
     replace(cache, DEPLOYMENTS, None, [live(9)], 101)
@@ -189,6 +205,7 @@ def test_foreign_objects_are_read_only_up_to_a_number_of_bytes() -> None:
         spec = {"selector": {"matchLabels": {"a": "x" * size}}}
         cache.put(POD_DISRUPTION_BUDGETS, {**budget(name), "spec": spec})
     assert [key.name for key in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "c"]
+    assert [cache.unread(POD_DISRUPTION_BUDGETS, namespace) for namespace in ("test", "other")] == [1, 0]
 
 
 def test_foreign_objects_of_other_resources_are_not_indexed() -> None:
@@ -206,7 +223,7 @@ def test_object_that_becomes_a_child_is_not_foreign() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["reply", "read", "event"]))), st.integers(1, 5))
 def test_a_known_event_has_no_effect(steps: list[tuple[int, str]], version: int) -> None:
-    cache = Cache()
+    cache = whole_cache()
     for at, how in steps:
         if how == "event":
             cache.put_event(DEPLOYMENTS, live(at))

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import FIRST_RECHECK, RECHECK_BURST, Rechecks, get_live
-from memcached_operator.kind import Controller, DesiredStatus, Plan
+from memcached_operator.kind import DesiredStatus, Plan, ReconciledKind
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from support.caches import whole_cache
 from unit.builders import MEMCACHEDS, memcached, owned
 from unit.fakes import Api
 
@@ -21,7 +21,7 @@ CHILD: Object = {
     "kind": "Service",
     "metadata": {"name": "cache", "namespace": "test", "labels": {}},
 }
-KIND = Controller(
+KIND = ReconciledKind(
     MEMCACHEDS,
     "memcached",
     (SERVICES,),
@@ -38,7 +38,7 @@ def requests(live: Object | None, cached: Object = CACHED, *children: Object) ->
 
     `children`: Services in the cache.
     """
-    api, cache, queue = Api(), Cache(), Queue[Key]("test")
+    api, cache, queue = Api(), whole_cache(), Queue[Key]("test")
     cache.put(MEMCACHEDS, cached)
     for child in children:
         cache.put(SERVICES, child)
@@ -73,7 +73,7 @@ def test_child_is_not_created_for_an_outdated_spec() -> None:
 
 
 def test_event_of_a_version_that_was_read_live_is_not_ignored() -> None:
-    api, cache = Api(), Cache()
+    api, cache = Api(), whole_cache()
     api.objects[KEY] = {**CACHED, "metadata": {**CACHED["metadata"], "resourceVersion": "9"}}
     cache.put(MEMCACHEDS, CACHED)
     live = asyncio.run(get_live(api.client, cache, KEY))
@@ -97,7 +97,7 @@ def test_reconcile_ends_if_the_object_of_a_status_write_does_not_exist() -> None
 
 
 def test_live_read_restores_an_object_that_a_list_missed() -> None:
-    api, cache = Api(), Cache()
+    api, cache = Api(), whole_cache()
     api.objects[KEY] = CACHED
     cache.put(MEMCACHEDS, CACHED)
     listing = cache.listing(MEMCACHEDS, None)

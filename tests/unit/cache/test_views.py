@@ -8,7 +8,7 @@ import pytest
 from memcached_operator.cache import views as module
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.views import Views
-from memcached_operator.kind import Controller
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Key, Object
 from memcached_operator.reconcile.retention import Retention
 from unit.cache.test_cache import KIND, budget
@@ -81,7 +81,7 @@ def test_only_what_has_changed_is_decoded_again() -> None:
         assert names == sorted(names)
         return [*made]
 
-    kinds: list[Controller] = [KIND]
+    kinds: list[ReconciledKind] = [KIND]
     cache = Cache(Recorded(kinds))
     for name in "ab":
         cache.put(POD_DISRUPTION_BUDGETS, budget(name))

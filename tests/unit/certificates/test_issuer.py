@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import REVOKE_ANNOTATION
 from memcached_operator.certificates.issuer import (
-    REVOKE_ANNOTATION,
     WebhookNames,
     ca_bundle_patch,
     key_pair_of,

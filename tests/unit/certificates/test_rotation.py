@@ -10,14 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from memcached_api.annotations import REVOKE_ANNOTATION
 from memcached_operator.certificates import issuer as module
-from memcached_operator.certificates.issuer import (
-    MUTATING_WEBHOOKS,
-    REVOKE_ANNOTATION,
-    VALIDATING_WEBHOOKS,
-    Issuer,
-    key_pair_of,
-)
+from memcached_operator.certificates.issuer import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Issuer, key_pair_of
 from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import SECRETS, Key, Object

@@ -10,7 +10,7 @@ import pytest
 
 from crds import config
 from crds.registered import REGISTERED
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from unit.config.rendered import ROOT
 

@@ -8,7 +8,7 @@ import pytest
 
 from crds.crd import definition, object_schema, validation
 from crds.descriptions import first_sentence
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_api.validation.rules import Rule

@@ -6,18 +6,19 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 
+from memcached_api.annotations import MEMORY_ANNOTATION
 from memcached_api.images import Images
-from memcached_api.memcached.changes.updates import update
+from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.effects import Effect
-from memcached_api.memcached.types import decode_spec, validate
+from memcached_api.memcached.types import MEMCACHED, decode_spec
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.slots.in_place import IN_PLACE, MEMORY_ANNOTATION, updatable
+from memcached_operator.memcached.slots.in_place import IN_PLACE, updatable
 from memcached_operator.memcached.updates import decision
 from unit.builders import NOW, memcached
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded
-from unit.memcached.test_updates import CHANGES, SLOTS
+from unit.memcached.test_effects import CHANGES, SLOTS
 from unit.memcached.updates.updating import LATER, NEW, created, ended
 from unit.memcached.updates.updating import statefulset as live
 
@@ -122,6 +123,6 @@ def test_controller_does_what_the_table_says(old: Spec, new: Spec, effect: Effec
 @given(SPECS, SPECS)
 def test_controller_does_what_admission_says(spec: Spec, other: Spec) -> None:
     old = {**spec, "identity": SLOTS["identity"]}
-    assume(not validate(memcached(**old)))
+    assume(not MEMCACHED.validate(memcached(**old)))
     for field, new in changes(old, other):
-        assert done(old, new) is update(decoded(new), decoded(old)).effect, field
+        assert done(old, new) is effect_of(decoded(new), decoded(old)).effect, field

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from crds.schema import struct_schema
 from memcached_api.images import Images
+from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.changes.fields import changed_fields, values
-from memcached_api.memcached.changes.updates import update
 from memcached_api.memcached.effects import FIELDS as EFFECTS
-from memcached_api.memcached.effects import KEEPS_PODS, Effect
-from memcached_api.memcached.types import MemcachedSpec, decode_spec, validate
+from memcached_api.memcached.effects import Effect
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec
 from memcached_api.quantity import parse_quantity
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
@@ -115,7 +115,7 @@ def _combined(spec: dict[str, Any], identity: dict[str, Any], restart: dict[str,
     return {**spec, **identity, "rollout": {**identity["rollout"], **restart}}
 
 
-SPECS = st.builds(_combined, ALL, IDENTITIES, RESTARTS).filter(lambda spec: not validate(memcached(**spec)))
+SPECS = st.builds(_combined, ALL, IDENTITIES, RESTARTS).filter(lambda spec: not MEMCACHED.validate(memcached(**spec)))
 
 
 def template(spec: dict[str, Any]) -> Object:
@@ -190,7 +190,7 @@ def changes(spec: dict[str, Any], other: dict[str, Any], *more: str) -> Iterator
     """
     for field in (*FIELDS, *more):
         changed = with_field_of(spec, other, field)
-        if changed != spec and "image" in changed and not validate(memcached(**changed)):
+        if changed != spec and "image" in changed and not MEMCACHED.validate(memcached(**changed)):
             yield field, changed
 
 
@@ -202,7 +202,7 @@ def test_change_of_one_field_changes_the_template_if_it_is_declared(
     for field, changed in changes(spec, other, "size", "rollout.paused", "inheritedMetadata"):
         new, differs = decoded(changed), template(changed) != before
         assert bool(changed_fields(new, old)) == differs, field
-        assert (update(new, old).effect is not Effect.NOTHING) == differs, field
+        assert (effect_of(new, old).effect is not Effect.NOTHING) == differs, field
 
 
 @pytest.mark.parametrize(
@@ -223,7 +223,8 @@ def test_other_fields_do_not_change_the_template(spec: dict[str, Any], size: int
 
 
 def test_every_field_is_declared_once() -> None:
-    declared_fields = [*KEEPS_PODS, *declared({"image": "a"})]
+    keeping_pods = [name for name, row in EFFECTS.items() if row.effect is Effect.NOTHING]
+    declared_fields = [*keeping_pods, *declared({"image": "a"})]
     assert sorted(declared_fields) == sorted(EFFECTS) == sorted(fields(MemcachedSpec))
 
 

@@ -3,14 +3,14 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import PINNED_AGENT_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.shared.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHEUS_RULES, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
-from memcached_operator.memcached.images import count_outdated_agents
+from memcached_operator.memcached.images import count_images
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.shared.images import PINNED_AGENT_ANNOTATION, count_outdated_images
 from unit.builders import NOW, owned
 from unit.builders import memcached as cr_of
 
@@ -140,7 +140,7 @@ OUTDATED: dict[str, tuple[list[Any], int]] = {
 
 @pytest.mark.parametrize(("objects", "count"), OUTDATED.values(), ids=OUTDATED.keys())
 def test_outdated(objects: list[Object], count: int) -> None:
-    assert count_outdated_images(objects, NEW) == count
+    assert count_images(objects, Images(NEW)).outdated == count
 
 
 AGENTS: dict[str, Any] = {"monitoring": {}, "image": OWN}
@@ -235,4 +235,4 @@ def test_outdated_agents_are_counted_only_where_there_are_agents() -> None:
         {**old, "monitoring": {}},
         {"monitoring": {}},
     ]
-    assert count_outdated_agents([cr_of(**each) for each in given], NEW) == 1
+    assert count_images([cr_of(**each) for each in given], Images(agent=NEW)).outdated_agents == 1

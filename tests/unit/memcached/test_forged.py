@@ -8,28 +8,27 @@ from typing import Any, Final
 import msgspec
 import pytest
 
+from memcached_api.annotations import (
+    HELD_ANNOTATION,
+    INTENT_ANNOTATION,
+    MEMORY_ANNOTATION,
+    ORIGIN_ANNOTATION,
+    PAUSED_ANNOTATION,
+    PINNED_AGENT_ANNOTATION,
+    PINNED_IMAGE_ANNOTATION,
+    RECORD_ANNOTATION,
+    TEMPLATE_ANNOTATION,
+    WARM_UP_ANNOTATION,
+)
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, Resize, Snapshot
 from memcached_operator.kube.compare import digest, encoded
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
-from memcached_operator.memcached.slots.pause import HELD_ANNOTATION, PAUSED_ANNOTATION, TEMPLATE_ANNOTATION
 from memcached_operator.memcached.status import status_with
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.memcached.updates.record import (
-    RECORD_ANNOTATION,
-    Before,
-    Ran,
-    UpdateRecord,
-    annotation,
-    next_try,
-)
-from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
+from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, next_try
 from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION
 from memcached_operator.reconcile.ownership import controller_reference, decide
-from memcached_operator.shared.images import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import created
 

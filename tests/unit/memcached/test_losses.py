@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from memcached_api.memcached.changes.updates import update
+from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
@@ -57,7 +57,7 @@ def loses(base: Object, change: Object, remedy: str) -> bool:
         change = {**change, **MORE} if "resources" in change else {"agent": MORE}
     merged = {**base, **change, "cache": {**base.get("cache", {}), **change.get("cache", {})}}
     new, old = (msgspec.convert(spec, MemcachedSpec) for spec in (merged, base))
-    return update(new, old).effect is Effect.REPLACE
+    return effect_of(new, old).effect is Effect.REPLACE
 
 
 def is_possible(remedy: str, base: Object) -> bool:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.types import decode_spec, validate
+from memcached_api.memcached.types import MEMCACHED, decode_spec
 from memcached_api.quantity import parse_quantity
 from unit.builders import memcached
 
@@ -120,7 +120,7 @@ AMOUNTS = st.dictionaries(NAMES, st.builds("{}{}".format, st.integers(0, 5000), 
 @given(AMOUNTS, AMOUNTS, st.integers(2, 4096))
 def test_request_never_exceeds_its_limit_in_a_valid_spec(limits: Amounts, requests: Amounts, cache: int) -> None:
     given = {"limits": limits, "requests": requests}
-    if validate(memcached(resources=given, cache={"memory": f"{cache}Mi"})):
+    if MEMCACHED.validate(memcached(resources=given, cache={"memory": f"{cache}Mi"})):
         return
     found = required(given, f"{cache}Mi")
     for name, limit in found["limits"].items():

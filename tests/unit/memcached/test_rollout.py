@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import PAUSED_ANNOTATION
 from memcached_operator.kind import PodUpdate, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
-from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION, UP_TO_DATE
+from memcached_operator.memcached.slots.pause import OUTDATED, UP_TO_DATE
 from memcached_operator.memcached.slots.rollout import rollout
 from unit.builders import NOW, memcached, owned
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_api.memcached.effective import slots_at_once
+from memcached_api.memcached.resolved import slots_at_once
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kind import Plan, Resize, Snapshot
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object

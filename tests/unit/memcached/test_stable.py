@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import HELD_ANNOTATION, ORIGIN_ANNOTATION, PAUSED_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
-from memcached_api.memcached.types import validate
+from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -19,15 +20,8 @@ from memcached_operator.kube.resource import (
     key_of,
 )
 from memcached_operator.memcached.plan import CONFLICT_DELAY, CREATION_DELAY, plan_with
-from memcached_operator.memcached.slots.pause import (
-    HELD_ANNOTATION,
-    MAX_HELD_LENGTH,
-    OUTDATED,
-    PAUSED_ANNOTATION,
-    UP_TO_DATE,
-)
+from memcached_operator.memcached.slots.pause import MAX_TEMPLATE_LENGTH, OUTDATED, UP_TO_DATE
 from memcached_operator.memcached.status import status_with
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
 from unit.builders import NOW
 from unit.builders import memcached as cr_of
 
@@ -210,7 +204,7 @@ def test_record_of_the_kept_template_that_another_client_changed_is_not_used(cha
 
 def test_long_template_is_not_recorded() -> None:
     """Kubernetes denies objects with annotations of more than 256 KiB."""
-    live = drifted(planned(image=IMAGE)["StatefulSet"], "a" * MAX_HELD_LENGTH)
+    live = drifted(planned(image=IMAGE)["StatefulSet"], "a" * MAX_TEMPLATE_LENGTH)
     found = planned(live, image=NEXT, **PAUSE)["StatefulSet"]
     assert (template(found), paused(found)) == (template(live), OUTDATED)
     assert HELD_ANNOTATION not in found["metadata"]["annotations"]
@@ -276,7 +270,7 @@ def test_new_object_is_created_although_it_is_paused() -> None:
     ],
 )
 def test_what_slots_allow(spec: dict[str, Any], denied: list[str]) -> None:
-    assert [error.field for error in validate(cr_of(**spec))] == denied
+    assert [error.field for error in MEMCACHED.validate(cr_of(**spec))] == denied
 
 
 def test_metrics_that_are_switched_on_during_a_pause_wait_for_the_agents() -> None:

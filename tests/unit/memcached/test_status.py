@@ -1,11 +1,11 @@
 import msgspec
 import pytest
 
+from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.memcached.types import MemcachedStatus
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.status import status_with
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
 from memcached_operator.status.conditions import with_transition_times
 from unit.builders import NOW, container, memcached, pod, rolled_out, running_again, waiting
 

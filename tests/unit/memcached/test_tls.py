@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Ports, ports
+from memcached_api.memcached.resolved import Ports, ports
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of

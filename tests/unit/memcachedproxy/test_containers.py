@@ -17,8 +17,8 @@ KIND = controller(Images("docker.io/library/memcached:1.6.45"))
 def built(**spec: Any) -> Object:
     """The Deployment of a proxy."""
     referenced = {Key(MEMCACHEDS, "test", "cache"): reads(slots(3))}
-    found = KIND.plan(Snapshot(memcachedproxy(**spec), referenced=referenced), NOW).children or ()
-    return {**found[0], "metadata": {**found[0]["metadata"], "uid": "child"}}
+    found, *_ = list(KIND.plan(Snapshot(memcachedproxy(**spec), referenced=referenced), NOW).children or ())
+    return {**found, "metadata": {**found["metadata"], "uid": "child"}}
 
 
 def part(name: str, **spec: Any) -> Any:

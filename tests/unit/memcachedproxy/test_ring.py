@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memcached_api.memcachedproxy.effective import settings
+from memcached_api.memcachedproxy.resolved import settings
 from memcached_api.memcachedproxy.types import decode_spec
 from memcached_operator.memcachedproxy.desired.routes import routes
 from memcached_operator.memcachedproxy.references import Slots

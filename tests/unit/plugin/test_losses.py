@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubectl_memcached.model.losses import sentences
-from memcached_api.memcached.changes.updates import update
+from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import MemcachedSpec
 
@@ -51,7 +51,7 @@ def test_loss_is_that_of_a_change(advice: str, name: str) -> None:
         spec = {**spec, "resources": {"requests": {"cpu": "10m"}}}
     changed = {**spec, **change, "cache": {**spec.get("cache", {}), **change.get("cache", {})}}
     new, old = (msgspec.convert(each, MemcachedSpec) for each in (changed, spec))
-    loses = update(new, old).effect is Effect.REPLACE
+    loses = effect_of(new, old).effect is Effect.REPLACE
     found = list(sentences({"spec": spec}, [f"sessions-0: {advice}"]))
     field = next((word.strip(",") for word in advice.split() if word.startswith("spec.")), "")
     assert found == ([f"Changing {field} replaces the pods, and their items are lost."] if loses else [])

@@ -16,6 +16,7 @@ from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
+from support.caches import whole_cache
 from unit.builders import LABELS, memcached
 from unit.fakes import Api, raising
 
@@ -42,7 +43,7 @@ class Owner:
     """A Memcached whose child exists, created by us. `applied`: the ownership of its fields is migrated already."""
 
     def __init__(self, *, applied: bool = True) -> None:
-        self.api, self.cache = Api(), Cache()
+        self.api, self.cache = Api(), whole_cache()
         self.applier = Applier(self.api.client, self.cache)
         self.apply(child(minReadySeconds=1))
         if applied:

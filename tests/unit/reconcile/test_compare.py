@@ -4,15 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube.compare import covers, projection
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.intent import (
-    INTENT_ANNOTATION,
-    digest_v1,
-    intent_digest,
-    with_intent,
-    with_recorded_intent,
-)
+from memcached_operator.reconcile.intent import digest_v1, intent_digest, with_intent, with_recorded_intent
 
 TEXT = st.sampled_from(["a", "b", "ab", "", "name", "uid", "port", "protocol", "selector", "from", "tolerations"])
 JSON = st.recursive(
@@ -222,28 +217,6 @@ def test_recorded_intent_keeps_other_annotations() -> None:
     found = with_recorded_intent(with_intent(child), live)
     assert found is not None
     assert found["metadata"]["annotations"] == {"own": "kept", INTENT_ANNOTATION: digest_v1(child)}
-
-
-def strategy(**fields: Any) -> Object:
-    """The spec of a StatefulSet with this rolling update."""
-    return {"spec": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": fields}}}
-
-
-DROPPED = {
-    "dropped by the cluster": (strategy(partition=0), True),
-    "stored by the cluster": (strategy(partition=0, maxUnavailable=2), True),
-    "changed": (strategy(partition=0, maxUnavailable=3), False),
-    "another field is missing": (strategy(maxUnavailable=2), False),
-}
-
-
-@pytest.mark.parametrize(("live", "expected"), DROPPED.values(), ids=DROPPED.keys())
-def test_field_that_the_cluster_may_drop(live: Object, expected: bool) -> None:
-    assert covers(live, strategy(partition=0, maxUnavailable=2)) is expected
-
-
-def test_field_of_the_same_name_elsewhere_is_not_optional() -> None:
-    assert not covers({"spec": {}}, {"spec": {"maxUnavailable": 2}})
 
 
 PAUSED: dict[str, tuple[Object, bool, bool]] = {

@@ -6,12 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from memcached_operator.cache.cache import Cache
+from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
-from memcached_operator.reconcile.events.creations import RETRY_ANNOTATION, RETRY_MANAGER, CreationEvents
+from memcached_operator.reconcile.events.creations import RETRY_MANAGER, CreationEvents
 from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
+from support.caches import whole_cache
 from unit.builders import NOW, memcached, pod
 from unit.reconcile.test_mount_events import KEY, World, run
 from unit.workloads.test_creation import SLOTS, of_slot, statefulset
@@ -29,7 +30,7 @@ class Creating(World):
         self.pods: list[Object] = []
         self.patches: list[Any] = []
         self.patch_error: ApiError | None = None
-        self.cache = Cache()
+        self.cache = whole_cache()
         self.creation = CreationEvents(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
 
     async def list(
@@ -191,10 +192,10 @@ def test_status_that_reports_the_cause_is_held_until_the_first_read(reason: str)
     async def body(world: Creating) -> None:
         status = {"conditions": [{"type": "Degraded", "status": "True", "reason": reason}]}
         world.see(status=status)
-        assert world.creation.holds_status(KEY)
+        assert world.creation.delays_status(KEY)
         await world.pass_time(0)
         assert world.see(status=status)
-        assert not world.creation.holds_status(KEY)
+        assert not world.creation.delays_status(KEY)
 
     scenario(body)
 
@@ -202,8 +203,8 @@ def test_status_that_reports_the_cause_is_held_until_the_first_read(reason: str)
 def test_other_statuses_are_not_held() -> None:
     async def body(world: Creating) -> None:
         world.see()
-        assert not world.creation.holds_status(KEY)
+        assert not world.creation.delays_status(KEY)
         world.see(pod("cache-0"), status=REPORTED)
-        assert not world.creation.holds_status(KEY)
+        assert not world.creation.delays_status(KEY)
 
     scenario(body)

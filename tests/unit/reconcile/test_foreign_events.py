@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from memcached_api.images import Images
+from memcached_operator.cache.cache import MAX_FOREIGN
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
 from memcached_operator.runtime.queue import Queue
+from simulation import clock
 from unit import builders
 from unit.fakes import Api
 from unit.reconcile.test_gather import member
@@ -161,3 +163,29 @@ def test_change_that_a_live_read_has_stored_before_its_event_concerns_all() -> N
 def test_object_without_a_plan_is_reconciled_at_each_change() -> None:
     events = budget(1, **LABEL), budget(2, matchLabels={"a": "b"})
     assert enqueued([made("one", size="x")], *events) == [["one"], ["one"]]
+
+
+def test_budgets_beyond_the_limit_are_in_the_status_until_others_are_deleted() -> None:
+    async def run() -> list[str]:
+        api, key = WithEvents(), Key(MEMCACHEDS, "test", "one")
+        selector = {"matchLabels": {"a": "x" * (MAX_FOREIGN // 2)}}
+        budgets = [
+            theirs(POD_DISRUPTION_BUDGETS, 50 + number, f"{number}", selector=selector)[2] for number in range(3)
+        ]
+        api.put(key, made("one", **WITH_BUDGET))
+        api.manager.handle_event(MEMCACHEDS, "updated", api.objects[key])
+        found: list[str] = []
+        for change in ("updated", "deleted"):
+            for obj in budgets[change == "deleted" :]:
+                api.manager.handle_event(POD_DISRUPTION_BUDGETS, change, obj)
+            for _ in range(3):
+                await vars(api.manager)["_reconciler"].reconcile(key)
+                await asyncio.sleep(60)
+            conditions = api.objects[key]["status"]["conditions"]
+            found += [each["message"] for each in conditions if each["type"] == "Degraded"]
+        return found
+
+    before, after = clock.run(run())
+    expected = "2 PodDisruptionBudgets in namespace test cannot be considered, because all of this kind together exceed"
+    assert expected in before
+    assert "considered" not in after

@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import Controller, Snapshot
+from memcached_operator.kind import ReconciledKind, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.reconciler import Reconciler, gather
 from memcached_operator.runtime.queue import Queue
+from support.caches import whole_cache
 from unit import builders
 from unit.fakes import Api
 
@@ -30,10 +30,12 @@ def member(name: str, replica_set: str = "cache-abc") -> Object:
 
 
 def snapshot_of(
-    kind: Controller, *objects: tuple[Resource, Object], missing: frozenset[tuple[Resource, str | None]] = frozenset()
+    kind: ReconciledKind,
+    *objects: tuple[Resource, Object],
+    missing: frozenset[tuple[Resource, str | None]] = frozenset(),
 ) -> Snapshot:
     """The snapshot of a Memcached in a cache with these objects."""
-    cache = Cache()
+    cache = whole_cache()
     for resource, obj in objects:
         cache.put(resource, obj)
     return gather(cache, kind, builders.memcached(), missing)
@@ -79,7 +81,7 @@ def test_snapshot_has_the_workload_that_lost_its_owner_reference(changes: dict[s
 
 def test_snapshot_names_the_missing_resources_of_its_kind_and_namespace_only() -> None:
     other = Resource("example.com", "v1", "Other", "others")
-    kind = Controller(
+    kind = ReconciledKind(
         MEMCACHEDS, "memcached", (MONITORS,), KIND.workloads, KIND.plan, KIND.status, optional=(MONITORS,)
     )
     assert snapshot_of(kind, missing=frozenset({(MONITORS, None), (other, None)})).missing == {MONITORS}
@@ -106,7 +108,7 @@ class Counted:
 @pytest.mark.parametrize("pods", [0, 3, 8])
 def test_reconcile_without_work_decodes_each_object_once(monkeypatch: pytest.MonkeyPatch, pods: int) -> None:
     async def run() -> list[str]:
-        api, cache, queue = Api(), Cache(), Queue[Key]("test")
+        api, cache, queue = Api(), whole_cache(), Queue[Key]("test")
         cr = builders.memcached(size=pods or 1, image="example.com/memcached:1")
         cache.put(MEMCACHEDS, api.put(KEY, cr))
         reconciler = Reconciler(api.client, cache, queue, [KIND])
@@ -124,7 +126,7 @@ def test_reconcile_without_work_decodes_each_object_once(monkeypatch: pytest.Mon
 
 def test_reconcile_that_writes_computes_the_status_from_what_it_wrote() -> None:
     async def run() -> Object:
-        api, cache, queue = Api(), Cache(), Queue[Key]("test")
+        api, cache, queue = Api(), whole_cache(), Queue[Key]("test")
         cr = builders.memcached(size=2, image="example.com/memcached:1")
         cache.put(MEMCACHEDS, api.put(KEY, cr))
         await Reconciler(api.client, cache, queue, [KIND]).reconcile(KEY)

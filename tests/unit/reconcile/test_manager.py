@@ -11,7 +11,7 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Controller, Plan, Snapshot
+from memcached_operator.kind import Plan, ReconciledKind, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
@@ -40,8 +40,8 @@ Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 def run_scenario(
     scenario: Scenario,
-    *kinds: Controller,
-    kind: Controller | None = None,
+    *kinds: ReconciledKind,
+    kind: ReconciledKind | None = None,
     sync_period: float = SYNC_PERIOD,
     namespaces: tuple[str, ...] = (),
 ) -> Api:
@@ -232,7 +232,7 @@ def test_no_object_is_reconciled_before_what_its_plan_observes_is_listed(monkeyp
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
 
 
-def monitored() -> Controller:
+def monitored() -> ReconciledKind:
     """A Memcached with a ServiceMonitor, if the cluster has that resource."""
     kind = memcached(Images("example.com/memcached:1"))
 

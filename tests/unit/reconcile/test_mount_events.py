@@ -234,11 +234,11 @@ def test_limit_of_the_rate_holds_for_replaced_pods() -> None:
 def test_status_that_reports_a_missing_secret_is_held_until_the_first_read() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(running(), status=REPORTED)
-        assert world.reader.holds_status(KEY)
+        assert world.reader.delays_status(KEY)
         await world.pass_time(0)
         assert world.changed == {KEY: 1}
         world.reconcile(running(), status=REPORTED)
-        assert not world.reader.holds_status(KEY)
+        assert not world.reader.delays_status(KEY)
 
     run(scenario)
 
@@ -248,11 +248,11 @@ def test_failed_read_releases_a_held_status(error: ApiError) -> None:
     async def scenario(world: World) -> None:
         world.error = error
         assert world.reconcile(stuck(), status=REPORTED) == ()
-        assert world.reader.holds_status(KEY)
+        assert world.reader.delays_status(KEY)
         await world.pass_time(0)
         assert world.changed == {KEY: 1}
         assert world.reconcile(stuck(), status=REPORTED) == ()
-        assert not world.reader.holds_status(KEY)
+        assert not world.reader.delays_status(KEY)
 
     run(scenario)
 
@@ -260,8 +260,8 @@ def test_failed_read_releases_a_held_status(error: ApiError) -> None:
 def test_other_statuses_are_not_held() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(stuck())
-        assert not world.reader.holds_status(KEY)
-        assert not world.reader.holds_status(Key(MEMCACHEDS, "test", "other"))
+        assert not world.reader.delays_status(KEY)
+        assert not world.reader.delays_status(Key(MEMCACHEDS, "test", "other"))
 
     run(scenario)
 

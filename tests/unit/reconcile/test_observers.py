@@ -26,7 +26,7 @@ class Reads:
         """The cost of each object."""
         return self.cost
 
-    def effect(self, resource: Resource, view: Any) -> Hashable:
+    def dependency(self, resource: Resource, view: Any) -> Hashable:
         """Whether the view has the letter."""
         return self.name in view or None
 

@@ -2,10 +2,11 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import Object
-from memcached_operator.reconcile.intent import INTENT_ANNOTATION, digest_v1, with_intent
+from memcached_operator.reconcile.intent import digest_v1, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
     controller_reference,

@@ -15,6 +15,7 @@ from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.reconcile.discovery import discover_resize
 from memcached_operator.reconcile.pod_steps import INEFFECTIVE_PERIOD, RETRY_PERIOD, PodSteps
 from memcached_operator.reconcile.result import Result
+from support.caches import whole_cache
 
 POD: Object = {
     "apiVersion": "v1",
@@ -54,7 +55,7 @@ class Api:
 
 def made(step: PodStep, error: ApiError | None = None, times: int = 1, version: str = "8") -> tuple[Api, Cache, Result]:
     """Make a step. `version`: that of the pod afterwards."""
-    api, cache, result = Api(error, version), Cache(), Result()
+    api, cache, result = Api(error, version), whole_cache(), Result()
     steps = PodSteps(cast("ApiClient", api), cache)
 
     async def run() -> None:
@@ -114,7 +115,7 @@ def test_pod_is_read_before_the_next_step_if_the_reply_to_the_last_one_was_lost(
     other: Object = {**POD, "metadata": {**POD["metadata"], "name": "cache-1"}}
 
     async def run() -> None:
-        api, cache = Api(ApiError(code, "Timeout", "lost")), Cache()
+        api, cache = Api(ApiError(code, "Timeout", "lost")), whole_cache()
         cache.put(PODS, POD)
         steps, result = PodSteps(cast("ApiClient", api), cache), Result()
         await steps.make(PodStep(POD, PATCH), result)

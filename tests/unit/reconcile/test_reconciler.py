@@ -7,8 +7,7 @@ from typing import Any, cast
 import pytest
 
 from memcached_api.validation.field_errors import FieldError
-from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import Controller, DesiredStatus, Outcome, Plan, Snapshot, invalid
+from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
@@ -18,6 +17,7 @@ from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import MAX_LARGE, Limits
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from support.caches import whole_cache
 from unit.builders import MEMCACHEDS, memcached
 from unit.fakes import Api, raising
 from unit.runtime.test_tasks import work_for
@@ -71,8 +71,8 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
     """Run a scenario while workers run."""
 
     async def run() -> None:
-        cache = Cache()
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
+        cache = whole_cache()
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), plan, status_of, owners=owners)
         queue = Queue[Key]("test", limits=Limits(size=Sizes(cache, [kind]).of))
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
@@ -146,10 +146,10 @@ def test_deleted_or_terminating_object_is_not_reconciled() -> None:
 
 def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_not_computed() -> None:
     """The cache keeps less of its children then, such as no spec of a Deployment."""
-    cache, queue = Cache(), Queue[Key]("test")
+    cache, queue = whole_cache(), Queue[Key]("test")
     api = Api(always={"create": lambda: cast("None", cache.remove(KEY, 10**9))})
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
-    kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
+    kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
     reconciler = Reconciler(api.client, cache, queue, [kind])
     assert asyncio.run(reconciler.reconcile(KEY)) == "requeue"
     assert api.statuses == []
@@ -158,9 +158,9 @@ def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_n
 
 def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object whose child was deleted is read before the child is created again."""
-    cache, api = Cache(), Api(always={"get": raising(FORBIDDEN)})
+    cache, api = whole_cache(), Api(always={"get": raising(FORBIDDEN)})
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, {**memcached(), "status": {"observedGeneration": 1, "conditions": []}}))
-    kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
+    kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of, owners=owners)
     reconciler = Reconciler(api.client, cache, Queue[Key]("test"), [kind])
 
     def reconcile() -> None:
@@ -220,8 +220,8 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
-        reconciler = Reconciler(Api().client, Cache(), Queue[Key]("test"), [kind])
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status_of)
+        reconciler = Reconciler(Api().client, whole_cache(), Queue[Key]("test"), [kind])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))
@@ -263,11 +263,11 @@ def test_other_work_runs_between_reconciles_that_make_no_request(workers: int) -
         return DesiredStatus(snapshot.cr["status"])
 
     async def run() -> None:
-        cache, queue = Cache(), Queue[Key]("test")
+        cache, queue = whole_cache(), Queue[Key]("test")
         for obj in WITH_STATUS:
             cache.put(MEMCACHEDS, obj)
             queue.add(key_of(MEMCACHEDS, obj))
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), recorded, unchanged, owners=owners)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), recorded, unchanged, owners=owners)
         working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers))
         async with asyncio.timeout(5):
             while len([event for event in events if event != "other work"]) < len(MANY):
@@ -282,7 +282,7 @@ def test_other_work_runs_between_reconciles_that_make_no_request(workers: int) -
 
 def test_namespace_of_a_reconcile_that_takes_long_pauses() -> None:
     async def run() -> None:
-        cache, queue = Cache(), Queue[Key]("test", lambda key: key.namespace)
+        cache, queue = whole_cache(), Queue[Key]("test", lambda key: key.namespace)
         ended: list[str] = []
 
         def slow(snapshot: Snapshot, _: object) -> Plan:
@@ -295,7 +295,7 @@ def test_namespace_of_a_reconcile_that_takes_long_pauses() -> None:
         elsewhere["metadata"]["namespace"] = "other"
         for obj in (*MANY[:2], elsewhere):
             cache.put(MEMCACHEDS, obj)
-        kind = Controller(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), slow, status_of, owners=owners)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), slow, status_of, owners=owners)
         working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers=2))
         queue.add(key_of(MEMCACHEDS, MANY[0]))
         async with asyncio.timeout(5):

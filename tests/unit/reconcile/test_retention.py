@@ -157,7 +157,7 @@ def test_completed_pods_do_not_displace_others(phase: str) -> None:
         assert not cache.put(PODS, pod(f"a-{number}", phase=phase)), "no reconcile needs it"
     for number in range(3):
         assert cache.put(PODS, pod(f"b-{number}"))
-    assert (needed(cache, PODS), len(cache.keys(PODS)), cache.refused("test")) == (3, 3, 0)
+    assert (needed(cache, PODS), len(cache.keys(PODS)), cache.ignored("test")) == (3, 3, 0)
 
 
 def test_completed_pod_counts_as_deleted() -> None:
@@ -192,7 +192,7 @@ def test_what_nothing_needs_is_limited_per_namespace(
     own = [sum(key.namespace == each for key in cache.keys(POD_DISRUPTION_BUDGETS)) for each in ("test", "other")]
     assert own[0] == own[1]
     assert expected - 1 <= own[0] <= expected
-    assert cache.refused("test") == kept + 3 - own[0]
+    assert cache.ignored("test") == kept + 3 - own[0]
     warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
     assert len(warnings) == 2  # one per namespace
     # Children are stored in any case.
@@ -202,7 +202,7 @@ def test_what_nothing_needs_is_limited_per_namespace(
     listing = cache.listing(POD_DISRUPTION_BUDGETS, "test")
     listing.add([], 100)
     listing.end()
-    assert (list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")), cache.refused("test")) == ([], 0)
+    assert (list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")), cache.ignored("test")) == ([], 0)
 
 
 def junk(name: str, version: int = 1, **meta: Any) -> Object:
@@ -221,18 +221,18 @@ def test_ignored_object_counts_once(caplog: pytest.LogCaptureFixture) -> None:
     for version in (1, 2, 3):
         for name in names:
             cache.put_event(CONFIG_MAPS, junk(name, version))
-    assert (cache.refused("test"), ignored()) == (50, 50)
+    assert (cache.ignored("test"), ignored()) == (50, 50)
     for name in names[-20:]:
         cache.remove(Key(CONFIG_MAPS, "test", name), 4)
-    assert (cache.refused("test"), ignored()) == (30, 30)
+    assert (cache.ignored("test"), ignored()) == (30, 30)
     for name in names[: allowances.MAX_OBJECTS]:
         cache.remove(Key(CONFIG_MAPS, "test", name), 4)
     for name in names[-50:-20]:
         cache.put_event(CONFIG_MAPS, junk(name, 5))
-    assert (cache.refused("test"), ignored()) == (0, None)
+    assert (cache.ignored("test"), ignored()) == (0, None)
     for name in names:
         cache.put_event(CONFIG_MAPS, junk(name, 6))
-    assert cache.refused("test") == 50
+    assert cache.ignored("test") == 50
     assert len(caplog.records) == 1, "one message until the next list"
 
 
@@ -240,19 +240,19 @@ def test_ignored_pod_that_has_completed_does_not_count() -> None:
     cache = made()
     for number in range(allowances.MAX_OBJECTS + 2):
         cache.put(PODS, pod(f"a{number}", version=1))
-    assert cache.refused("test") == 2
+    assert cache.ignored("test") == 2
     cache.put(PODS, pod(f"a{allowances.MAX_OBJECTS}", version=2, phase="Failed"))
-    assert cache.refused("test") == 1
+    assert cache.ignored("test") == 1
 
 
 def test_ignored_object_that_becomes_needed_does_not_count() -> None:
     cache = made()
     for name in [*(f"a{number}" for number in range(allowances.MAX_OBJECTS)), "cache-connection"]:
         cache.put(CONFIG_MAPS, junk(name))
-    assert cache.refused("test") == 1
+    assert cache.ignored("test") == 1
     cache.put(MEMCACHEDS, memcached())
     cache.put(CONFIG_MAPS, junk("cache-connection"))
-    assert cache.refused("test") == 0
+    assert cache.ignored("test") == 0
 
 
 def test_number_of_ignored_objects_that_are_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +261,7 @@ def test_number_of_ignored_objects_that_are_remembered_is_limited(monkeypatch: p
     cache = made()
     for number in range(20):
         cache.put(CONFIG_MAPS, junk(f"a{number}"))
-    assert cache.refused("test") == 5
+    assert cache.ignored("test") == 5
 
 
 def test_object_is_kept_whole_when_it_becomes_needed() -> None:

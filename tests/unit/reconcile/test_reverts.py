@@ -7,13 +7,13 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_api.shared.rules.placing import RESTARTED_AT
-from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.apply import Applier, build_intent
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.reverts import CALM, LIMIT, MAX_CAUSES, MAX_OWNERS, PERIOD, WINDOW, Reverts
+from support.caches import whole_cache
 from unit.builders import LABELS, memcached
 from unit.fakes import Api
 
@@ -216,7 +216,7 @@ def test_memory_is_bounded(objects: int) -> None:
 
 def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
     """Also no reads: each of them would follow a deletion."""
-    api, cache, cr = Api(), Cache(), reported()
+    api, cache, cr = Api(), whole_cache(), reported()
     applier = Applier(api.client, cache)
     service: Object = {
         "apiVersion": "v1",

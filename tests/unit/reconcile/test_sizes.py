@@ -8,6 +8,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile import sizes as module
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.sizes import Sizes
+from support.caches import whole_cache
 from unit import builders
 from unit.reconcile.test_gather import KEY, KIND, member
 
@@ -19,7 +20,7 @@ def with_text(obj: Object, size: int) -> Object:
 
 def made(*pods: Object) -> Cache:
     """A cache with a Memcached, its Deployment and these pods."""
-    cache = Cache()
+    cache = whole_cache()
     for resource, obj in (
         (MEMCACHEDS, builders.memcached()),
         (DEPLOYMENTS, builders.owned()),

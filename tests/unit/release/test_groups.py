@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from memcached_api.annotations import OWN_PREFIX
 from memcached_api.registry import KINDS
-from memcached_operator.cache.forms import ANNOTATION_PREFIX
 from release.commit import groups, plan
 from release.commit.groups import Groups
 from release.errors import ReleaseError
@@ -23,7 +23,7 @@ def test_settings_are_the_groups_of_the_kinds() -> None:
         "MemcachedProxy": BEFORE.cache,
         "AppService": BEFORE.app,
     }
-    assert f"{BEFORE.annotations}/" == ANNOTATION_PREFIX
+    assert f"{BEFORE.annotations}/" == OWN_PREFIX
 
 
 @pytest.mark.parametrize(

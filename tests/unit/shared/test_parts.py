@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from crds.schema import struct_schema
+from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.budgets import budget_of
 from memcached_api.shared.monitoring import Monitoring
@@ -20,7 +21,7 @@ from memcached_api.shared.tls import LOOPBACK_PORT, TLS
 from memcached_api.validation.rules import blocking
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared import agent, tls
-from memcached_operator.shared.images import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION, chosen
+from memcached_operator.shared.images import chosen
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor

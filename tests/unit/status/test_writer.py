@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, EVENTS, PODS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
@@ -17,6 +16,7 @@ from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.reports import Report
+from support.caches import whole_cache
 from unit import builders
 from unit.fakes import Api, raising
 
@@ -42,7 +42,7 @@ class Cluster:
     """A Memcached and a reconciler."""
 
     def __init__(self) -> None:
-        self.api, self.cache, self.queue = Api(), Cache(), Queue[Key]("test")
+        self.api, self.cache, self.queue = Api(), whole_cache(), Queue[Key]("test")
         self.write(builders.memcached(size=1, image="example.com/memcached:1"))
         self.reconciler = Reconciler(self.api.client, self.cache, self.queue, [KIND])
 
@@ -404,7 +404,7 @@ def test_events_of_one_object_or_namespace_do_not_fill_the_queue(monkeypatch: py
     monkeypatch.setattr("memcached_operator.status.events.MAX_QUEUED_EVENTS", 6)
     api = Api()
     recorder = Recorder(api.client)
-    reports = [Report("Created", "Created")] * 10
+    reports = [Report("RolloutStarted", "a")] * 10
     noisy, neighbor, other = (builders.memcached(name, uid=name) for name in "abc")
     other["metadata"]["namespace"] = "other"
 
@@ -420,3 +420,24 @@ def test_events_of_one_object_or_namespace_do_not_fill_the_queue(monkeypatch: py
     asyncio.run(scenario())
     names = [event["involvedObject"]["name"] for event in api.objects.values()]
     assert "".join(names) == "acacacaaaa"
+
+
+def test_creation_is_not_reported_if_the_next_event_waits_already() -> None:
+    api = Api()
+    recorder = Recorder(api.client)
+    soon, later = (builders.memcached(name, uid=name) for name in "ab")
+    available = Report("MinimumReplicasAvailable", "1 of 1 pods is ready")
+
+    async def scenario() -> None:
+        recorder.record(soon, [Report("Created", "a")])
+        recorder.record(later, [Report("Created", "b")])
+        recorder.record(soon, [available])
+        task = asyncio.create_task(recorder.run())
+        await until(lambda: len(api.objects) == 2)
+        recorder.record(later, [available])
+        await until(lambda: len(api.objects) == 3)
+        task.cancel()
+
+    asyncio.run(scenario())
+    found = [(event["involvedObject"]["name"], event["reason"]) for event in api.objects.values()]
+    assert sorted(found) == [("a", available.reason), ("b", "Created"), ("b", available.reason)]

@@ -8,6 +8,7 @@ import msgspec
 from memcached_webhooks.review import GroupVersionKind, ReviewRequest
 
 DEFAULT = "docker.io/library/memcached:1.6.45"
+MUTATE, VALIDATE = "/mutate-cache-example-com-v1-memcached", "/validate-cache-example-com-v1-memcached"
 
 
 def memcached(spec: Any = None, **metadata: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from memcached_webhooks import kinds
 from memcached_webhooks.admission import Admission

@@ -9,7 +9,7 @@ from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, GroupVersionKind, Patch, ReviewResponse
 from support.reviewing import patched
 
-from .reviews import DEFAULT
+from .reviews import DEFAULT, MUTATE, VALIDATE
 from .reviews import memcached as obj
 from .reviews import request as req
 
@@ -63,11 +63,11 @@ PLACING: Patch = [
     ],
 )
 def test_defaults(spec: Any, old: Any, patch: Patch):
-    assert respond(memcached.MUTATE, obj(spec), old and obj(old)).patch == patch
+    assert respond(MUTATE, obj(spec), old and obj(old)).patch == patch
 
 
 def test_object_without_a_spec_gets_one():
-    operations = respond(memcached.MUTATE, obj()).patch
+    operations = respond(MUTATE, obj()).patch
     assert operations[0] == {"op": "add", "path": "/spec", "value": {"size": 1}}
     assert patched(obj(), operations)["spec"] == {"size": 1, "containerPort": 11211, "image": DEFAULT, **PLACED}
 
@@ -93,17 +93,17 @@ CREATED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 @pytest.mark.parametrize(("given", "expected"), CREATED)
 def test_new_object_gets_placing_defaults(given: dict[str, Any], expected: dict[str, Any]):
     new = obj({**FULL, **given})
-    result = patched(new, respond(memcached.MUTATE, new).patch)
+    result = patched(new, respond(MUTATE, new).patch)
     assert result["spec"] == {**FULL, **given, **expected}
-    assert respond(memcached.VALIDATE, result) == ALLOWED
+    assert respond(VALIDATE, result) == ALLOWED
 
 
 @pytest.mark.parametrize("old", [None, obj({**FULL, **PLACED}), obj({**FULL, "rollout": {"maxUnavailable": 1}})])
 def test_no_surge_without_max_unavailable_is_accepted_in_new_and_existing_objects(old: Any):
     new = obj({**FULL, "rollout": {"maxSurge": 0}})
-    result = patched(new, respond(memcached.MUTATE, new, old).patch)
+    result = patched(new, respond(MUTATE, new, old).patch)
     assert result["spec"]["rollout"] == {"maxSurge": 0, "maxUnavailable": 1}
-    assert fields(respond(memcached.VALIDATE, result, old)) == []
+    assert fields(respond(VALIDATE, result, old)) == []
 
 
 STABLE_SPREAD = [{key: value for key, value in each.items() if key != "matchLabelKeys"} for each in SPREAD]
@@ -116,23 +116,23 @@ STABLE = {
 
 def test_new_object_with_slots_gets_defaults_that_it_may_have():
     new = obj({**FULL, "size": 3, "identity": "Stable"})
-    result = patched(new, respond(memcached.MUTATE, new).patch)
+    result = patched(new, respond(MUTATE, new).patch)
     assert result["spec"] == {**FULL, "size": 3, "identity": "Stable", **STABLE}
-    assert respond(memcached.VALIDATE, result) == ALLOWED
+    assert respond(VALIDATE, result) == ALLOWED
     without = obj({**FULL, "identity": "Stable"})
-    kept = patched(without, respond(memcached.MUTATE, without, result).patch)["spec"]
+    kept = patched(without, respond(MUTATE, without, result).patch)["spec"]
     assert kept == {**FULL, "identity": "Stable", **STABLE}
 
 
 @pytest.mark.parametrize("new", [None, [], "x"])
 def test_value_that_is_not_an_object_is_denied_by_validation_only(new: Any):
-    assert respond(memcached.MUTATE, new) == ALLOWED
-    assert fields(respond(memcached.VALIDATE, new)) == [""]
+    assert respond(MUTATE, new) == ALLOWED
+    assert fields(respond(VALIDATE, new)) == [""]
 
 
 def test_defaulting_is_idempotent():
-    result = patched(obj({}), respond(memcached.MUTATE, obj({})).patch)
-    assert respond(memcached.MUTATE, result) == ALLOWED
+    result = patched(obj({}), respond(MUTATE, obj({})).patch)
+    assert respond(MUTATE, result) == ALLOWED
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_defaulting_is_idempotent():
     ],
 )
 def test_denied_fields(new: Any, old: Any, denied: list[str]):
-    assert fields(respond(memcached.VALIDATE, obj(new), old and obj(old))) == denied
+    assert fields(respond(VALIDATE, obj(new), old and obj(old))) == denied
 
 
 IDENTITY_CHANGES: list[tuple[Any, Any, list[str]]] = [
@@ -211,18 +211,18 @@ IDENTITY_CHANGES: list[tuple[Any, Any, list[str]]] = [
 
 @pytest.mark.parametrize(("new", "old", "denied"), IDENTITY_CHANGES)
 def test_identity_cannot_be_changed(new: Any, old: Any, denied: list[str]):
-    result = respond(memcached.VALIDATE, obj(new), obj(old))
+    result = respond(VALIDATE, obj(new), obj(old))
     assert fields(result) == denied
     if result.denial:
         assert "create another Memcached with this value" in result.denial.message
 
 
 def test_errors_are_not_tolerated_without_an_old_object():
-    assert fields(respond(memcached.VALIDATE, obj({"size": 0}), operation="UPDATE")) == ["spec.size"]
+    assert fields(respond(VALIDATE, obj({"size": 0}), operation="UPDATE")) == ["spec.size"]
 
 
 def test_allowed_update_has_warnings():
-    result = respond(memcached.VALIDATE, obj({"size": 1}), obj({"size": 3}))
+    result = respond(VALIDATE, obj({"size": 1}), obj({"size": 3}))
     assert result == ReviewResponse(
         warnings=[
             "3 → 1 pods: with consistent hashing about 67 % of the keys move; the cached items of the deleted pods are "
@@ -233,7 +233,7 @@ def test_allowed_update_has_warnings():
 
 def test_kept_error_is_a_warning_with_the_remedy():
     spec = {"size": 1, "image": DEFAULT, "cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}}
-    result = respond(memcached.VALIDATE, obj(spec), obj(spec))
+    result = respond(VALIDATE, obj(spec), obj(spec))
     assert result == ReviewResponse(
         warnings=[
             "spec.resources.limits[memory] is kept, but must be at least 126Mi for spec.cache.memory of 64Mi, 1024 "
@@ -243,7 +243,7 @@ def test_kept_error_is_a_warning_with_the_remedy():
 
 
 def test_huge_memory_of_the_old_object_can_be_repaired():
-    result = respond(memcached.VALIDATE, obj({"cache": {"memory": "64Mi"}}), obj({"cache": {"memory": "1e999"}}))
+    result = respond(VALIDATE, obj({"cache": {"memory": "64Mi"}}), obj({"cache": {"memory": "1e999"}}))
     assert result == ALLOWED
 
 
@@ -283,5 +283,5 @@ def test_other_kinds_are_denied(path: str, kind: GroupVersionKind):
 @pytest.mark.parametrize("version", ["v1", "v1alpha1"])
 def test_both_versions_are_handled_on_the_same_paths(version: str):
     kind = GroupVersionKind("cache.example.com", version, "Memcached")
-    assert respond(memcached.MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE, *PLACING]
-    assert fields(respond(memcached.VALIDATE, obj({"size": 0}), kind=kind)) == ["spec.size"]
+    assert respond(MUTATE, obj({}), kind=kind).patch == [SIZE, PORT, IMAGE, *PLACING]
+    assert fields(respond(VALIDATE, obj({"size": 0}), kind=kind)) == ["spec.size"]

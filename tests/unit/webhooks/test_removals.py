@@ -11,7 +11,7 @@ from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED
 from support.reviewing import patched
 
-from .reviews import DEFAULT
+from .reviews import DEFAULT, MUTATE
 from .reviews import memcached as obj
 from .reviews import request as req
 from .test_memcached import BUDGET, FULL, PLACED, ROLLOUT, SPREAD, respond
@@ -88,13 +88,13 @@ def test_update_sets_the_default_of_a_removed_field_only(
     given: dict[str, Any], old: dict[str, Any], expected: dict[str, Any], warned: list[str]
 ):
     new, before = obj({**FULL, **given}), obj({**FULL, **old})
-    result = respond(memcached.MUTATE, new, before)
+    result = respond(MUTATE, new, before)
     after = patched(new, result.patch)
     assert after["spec"] == {**FULL, **given, **expected}
     assert [each.partition("; to ")[0] for each in result.warnings] == warned
-    again = respond(memcached.MUTATE, after, before)
+    again = respond(MUTATE, after, before)
     assert again == ALLOWED, "the API server may call the webhook twice"
-    reapplied = respond(memcached.MUTATE, new, after)
+    reapplied = respond(MUTATE, new, after)
     assert (patched(new, reapplied.patch), reapplied.warnings) == (after, [])
 
 
@@ -102,13 +102,13 @@ def test_warning_says_how_to_have_none():
     before = obj({**FULL, **OWN, "image": "memcached:own", "podTemplate": None, "rollout": {"maxSurge": 2}})
     new = {name: value for name, value in FULL.items() if name != "image"}
     managed = {**before, "metadata": {**before["metadata"], "managedFields": [manager({"f:image": {}})]}}
-    assert respond(memcached.MUTATE, obj(new), managed).warnings == [
+    assert respond(MUTATE, obj(new), managed).warnings == [
         "spec.podDisruptionBudget was removed, so its default is set; to have none, set enabled: false",
         "spec.rollout.maxSurge was removed, so its default is set, 1; to use another value, set the field",
         f"spec.image was removed, so its default is set, {DEFAULT}; to use another value, set the field",
     ]
     spread = obj({**FULL, "podTemplate": OWN["podTemplate"]})
-    (warning,) = respond(memcached.MUTATE, obj(FULL), spread).warnings
+    (warning,) = respond(MUTATE, obj(FULL), spread).warnings
     assert warning == f"{SPREAD_REMOVED}; to have none, set it to []"
 
 
@@ -132,7 +132,7 @@ PINS: dict[str, tuple[Any, str, list[str]]] = {
 def test_image_is_kept_only_if_admission_has_set_it(managers: Any, image: str, warned: list[str]):
     spec = {"size": 1, "containerPort": 2000}
     metadata = {} if managers is None else {"managedFields": managers}
-    result = respond(memcached.MUTATE, obj(spec), obj({**spec, "image": "memcached:old"}, **metadata))
+    result = respond(MUTATE, obj(spec), obj({**spec, "image": "memcached:old"}, **metadata))
     assert patched(obj(spec), result.patch)["spec"] == {**spec, "image": image}
     assert [each.partition(" was removed")[0] for each in result.warnings] == warned
 
@@ -161,7 +161,7 @@ def fields_v1(value: Any) -> Any:
 def replaced(spec: dict[str, Any], old: Any = None, images: Images = CURRENT) -> tuple[Any, list[str]]:
     """The object that is stored after `kubectl replace` with a manifest, with its field managers, and the warnings."""
     new = obj(spec, managedFields=[manager(fields_v1(spec))])
-    result = memcached.admission(images).handlers()[memcached.MUTATE](req(new, old))
+    result = memcached.admission(images).handlers()[MUTATE](req(new, old))
     return patched(new, result.patch), result.warnings
 
 

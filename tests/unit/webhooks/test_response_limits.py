@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memcached_api.images import Images
 from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import FieldError
-from memcached_webhooks.kinds import handlers, memcached
+from memcached_webhooks.kinds import handlers
 from memcached_webhooks.review import (
     ALLOWED,
     MAX_RESPONSE_SIZE,
@@ -21,7 +21,7 @@ from memcached_webhooks.review import (
     invalid,
 )
 
-from .reviews import DEFAULT, request, review
+from .reviews import DEFAULT, MUTATE, VALIDATE, request, review
 from .reviews import memcached as memcached_object
 
 HANDLERS = handlers(Images(DEFAULT))
@@ -41,7 +41,7 @@ MAX_LENGTHS: dict[str, tuple[int, Fields]] = {
 
 @pytest.mark.parametrize(("max_length", "fields"), MAX_LENGTHS.values(), ids=MAX_LENGTHS.keys())
 def test_fields_of_a_review_are_bounded(max_length: int, fields: Fields):
-    body, _ = handle_review(msgspec.json.encode(review({}, **fields("x" * max_length))), HANDLERS[memcached.VALIDATE])
+    body, _ = handle_review(msgspec.json.encode(review({}, **fields("x" * max_length))), HANDLERS[VALIDATE])
     assert len(body) < 3000
     for length in (max_length + 1, 4_000_000):
         with pytest.raises(InvalidReviewError, match=f"length <= {max_length}") as raised:
@@ -101,7 +101,7 @@ def test_response_is_never_large(obj: Any, stored: bool, path: str):
 def test_name_of_a_resource_is_truncated():
     name = "example.com/" + "x\n" * 1000
     obj = memcached_object({"size": 1, "resources": {"limits": {name: "1"}, "requests": {name: "2"}}})
-    response, _ = handle_review(msgspec.json.encode(review(obj)), HANDLERS[memcached.VALIDATE])
+    response, _ = handle_review(msgspec.json.encode(review(obj)), HANDLERS[VALIDATE])
     message = msgspec.json.decode(response)["response"]["status"]["message"]
     assert "must be at most the " in message
     assert message.isprintable()
@@ -110,7 +110,7 @@ def test_name_of_a_resource_is_truncated():
 
 def test_object_with_a_long_name_is_denied():
     obj = {"metadata": {"name": "a" * 1000}, "spec": {"size": 1}}
-    response, _ = handle_review(msgspec.json.encode(review(obj, name="a" * 1000)), HANDLERS[memcached.VALIDATE])
+    response, _ = handle_review(msgspec.json.encode(review(obj, name="a" * 1000)), HANDLERS[VALIDATE])
     status = msgspec.json.decode(response)["response"]["status"]
     assert "must be a DNS-1035 label" in status["message"]
     assert f'"{"a" * 100}…" is invalid' in status["message"]
@@ -131,7 +131,7 @@ def test_denial_counts_the_omitted_errors():
 
 def test_defaults_that_do_not_fit_are_omitted():
     old = memcached_object({"image": "x" * 100_000})
-    response, _ = handle_review(msgspec.json.encode(review(memcached_object({}), old)), HANDLERS[memcached.MUTATE])
+    response, _ = handle_review(msgspec.json.encode(review(memcached_object({}), old)), HANDLERS[MUTATE])
     assert msgspec.json.decode(response)["response"] == {"uid": "u", "allowed": True}
 
 

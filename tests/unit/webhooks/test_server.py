@@ -20,23 +20,20 @@ import pytest
 
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_process.addresses import Address
 from memcached_webhooks import bodies, certwatcher, server
 from memcached_webhooks.admission import path_of
-from memcached_webhooks.kinds import memcached
 from memcached_webhooks.review import ALLOWED, ReviewRequest, ReviewResponse
 from memcached_webhooks.server import AdmissionOptions, run
 from support.ports import free_port
 from support.streams import Streams
 
 from .pairs import common_name, pair, write
-from .reviews import DEFAULT, patch_of, review
+from .reviews import DEFAULT, MUTATE, VALIDATE, patch_of, review
 from .reviews import memcached as obj
-
-MUTATE, VALIDATE = memcached.MUTATE, memcached.VALIDATE
 
 
 class Client:

@@ -1,6 +1,6 @@
 """Warnings about a change. Each row: old spec, new spec, warnings.
 
-tests/unit/memcached/test_updates.py tests which changes have which effect.
+tests/unit/memcached/test_effects.py tests which changes have which effect.
 """
 
 from typing import Any

@@ -5,7 +5,8 @@ import pytest
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.workloads.rollout import Rollout
-from memcached_operator.workloads.statefulset import STATEFULSET, statefulset_rollout
+from memcached_operator.workloads.statefulset import STATEFULSET
+from support.widget_controller import statefulset_rollout
 from unit.builders import NOW, memcached, owned, pod
 
 DONE: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from crds.crd import object_schema
 from crds.schema import Schema
 from crds.whole import whole_fields
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 
 _UI: Final = "urn:alm:descriptor:com.tectonic.ui:"
 _KUBERNETES: Final = "urn:alm:descriptor:io.kubernetes"

@@ -14,7 +14,7 @@ from crds.config.policy import with_kinds
 from crds.config.roles import USERS, manager_role
 from crds.config.webhooks import configurations
 from crds.registered import Registered
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from project.yaml_text import Dumper
 
 Object = dict[str, Any]

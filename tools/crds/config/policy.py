@@ -9,7 +9,7 @@ from typing import Any
 
 from crds.descriptions import plural
 from crds.registered import Registered, children
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_operator.kube.resource import Resource
 
 

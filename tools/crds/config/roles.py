@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from crds.registered import Registered, children, observed
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_operator.kube.resource import EVENTS, PODS
 
 READ: Final = ("get", "list", "watch")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_webhooks.admission import path_of
 
 

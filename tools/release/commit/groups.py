@@ -16,7 +16,7 @@ from release.errors import ReleaseError
 SETTINGS: Final = {
     "cache": ("api/memcached_api/memcached/types.py", r'^GROUP: Final = "(?P<value>.+)"$'),
     "app": ("api/memcached_api/appservice/types.py", r'^GROUP: Final = "(?P<value>.+)"$'),
-    "annotations": ("api/memcached_api/validation/metadata_rules.py", r'^OWN_PREFIX: Final = "(?P<value>.+)/"$'),
+    "annotations": ("api/memcached_api/annotations.py", r'^OWN_PREFIX: Final = "(?P<value>.+)/"$'),
 }
 """The file of each setting and its line there."""
 _SUBDOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.)+[a-z][-a-z0-9]{0,61}[a-z0-9]")

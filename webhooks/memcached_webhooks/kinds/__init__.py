@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from memcached_api.images import Images
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from memcached_webhooks.admission import Admission
 from memcached_webhooks.review import Handler

@@ -8,10 +8,10 @@ from memcached_api.image import is_older
 from memcached_api.images import Images
 from memcached_api.known_problems import known_problems, sentence
 from memcached_api.memcached.agent import asks_for_agent
-from memcached_api.memcached.changes.updates import ChangeEffect, update
-from memcached_api.memcached.effective import requested_slots, slots_at_once
+from memcached_api.memcached.changes.effect import ChangeEffect, effect_of
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.placing import RolloutSpec
+from memcached_api.memcached.resolved import requested_slots, slots_at_once
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import (
     DEFAULT_CONTAINER_PORT,
@@ -27,7 +27,7 @@ from memcached_api.memcached.types import (
 from memcached_api.shared.resources import cpu_limit
 from memcached_api.shared.rules.placing import ZERO
 from memcached_webhooks import defaults as shared
-from memcached_webhooks.admission import Admission, path_of
+from memcached_webhooks.admission import Admission
 from memcached_webhooks.defaults import BUDGET, IMAGE, OTHER_VALUE, SPREAD, missing, update_defaults
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.stored import Spec, Stored
@@ -67,9 +67,6 @@ ITEMS_TEXT: Final[dict[bool | None, str]] = {
     None: "cached items are kept, unless the release is older",
 }
 """The effect on the items of a change that keeps the pods, by whether the release of memcached is older."""
-
-MUTATE: Final = path_of("mutate", MEMCACHED)
-VALIDATE: Final = path_of("validate", MEMCACHED)
 
 
 def admission(images: Images) -> Admission:
@@ -134,7 +131,7 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
         ]
     image = _image_warnings(new, before, images)
     pods = min(new.size, before.size)
-    restart = _update_warnings(update(new, before), pods, _pace(new), older=is_older(new.image, before.image))
+    restart = _update_warnings(effect_of(new, before), pods, _pace(new), older=is_older(new.image, before.image))
     return [*_size_warnings(new, before), *restart, *limits, *image, *_agent_warnings(new, before, images)]
 
 

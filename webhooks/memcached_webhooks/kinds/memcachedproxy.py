@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from memcached_api.images import Images
-from memcached_api.memcachedproxy.effective import changed_fields, settings
 from memcached_api.memcachedproxy.limits import DEFAULT_PORT, DEFAULT_SIZE
+from memcached_api.memcachedproxy.resolved import changed_fields, settings
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, decode_spec
 from memcached_api.shared.resources import cpu_limit
 from memcached_webhooks.admission import Admission

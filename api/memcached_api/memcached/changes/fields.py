@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
-from memcached_api.memcached.effective import effective, ports, verbosity
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.resolved import ports, resolved, verbosity
 from memcached_api.memcached.tls import TLS
 from memcached_api.memcached.types import (
     MemcachedSpec,
@@ -53,7 +53,7 @@ def _section(name: str, new: MemcachedSpec, old: MemcachedSpec) -> str:
 
 def values(spec: MemcachedSpec) -> dict[str, object]:
     """The values of the fields whose change can replace the pods, normalized for comparison."""
-    memory, settings, item_size = effective(spec)
+    memory, settings, item_size = resolved(spec)
     return {
         "spec.containerPort": spec.container_port,
         "spec.image": spec.image,
@@ -106,7 +106,7 @@ def used(spec: MemcachedSpec) -> dict[str, object]:
     """The values as the pods use them, by the same names."""
     derived: dict[str, object] = {
         "spec.resources": requirements(spec),
-        "spec.cache.memory": megabytes(effective(spec).memory),
+        "spec.cache.memory": megabytes(resolved(spec).memory),
         "spec.monitoring.enabled": needs_agent(spec),
         "spec.tls.port": ports(spec).tls,
     }

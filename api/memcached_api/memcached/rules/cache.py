@@ -191,8 +191,8 @@ _HUNDRED_LIMIT_CEL: Final = f"{_LIMIT_CEL} * 100.0"
 
 
 def _needed_cel(need: Need, cache: str) -> str:
-    """memory.needed."""
-    return f"({cache} * {need.percent}.0 + {need.fixed * 100}.0 + settings * 100.0)"
+    """`memory.needed` in CEL. `cache`: the expression for the bytes of the cache."""
+    return f"({cache} * {need.percent}.0 + {need.constant * 100}.0 + settings * 100.0)"
 
 
 def _with_headroom_cel(cache: str) -> str:
@@ -200,7 +200,7 @@ def _with_headroom_cel(cache: str) -> str:
 
 
 def _mebibytes_cel(hundred: str) -> str:
-    """memory.mebibytes_text, without the unit."""
+    """`memory.mebibytes_text` in CEL, without the unit. `hundred`: the expression for 100 times the bytes."""
     return f"int(({hundred} + {_MEBIBYTE * 100 - 1}.0) / {_MEBIBYTE * 100}.0)"
 
 

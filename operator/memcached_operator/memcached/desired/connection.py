@@ -1,6 +1,6 @@
 """The ConfigMap with the addresses of a Memcached with `identity: Stable`, for its clients."""
 
-from memcached_api.memcached.effective import Ports
+from memcached_api.memcached.resolved import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from memcached_operator.memcached.addresses import CONNECTION_SUFFIX, fixed_servers, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
@@ -13,16 +13,18 @@ def connection_name(cr: Object) -> str:
     return f"{cr['metadata']['name']}{CONNECTION_SUFFIX}"
 
 
-def connection(cr: Object, size: int, ports: Ports, domain: str, *, fixed: bool) -> Object:
+def connection(cr: Object, size: int, ports: Ports, domain: str, *, with_addresses: bool) -> Object:
     """Build the ConfigMap: variables for the environment of clients, and files with one server per line.
 
     With TLS, those for clients with TLS are added. `size`: the number of slots. `domain`: the DNS domain of the
-    cluster. `fixed`: whether the addresses of the slots' Services are listed.
+    cluster. `with_addresses`: whether the addresses of the slots' own Services are listed.
     """
 
     def addresses(port: int, prefix: str) -> dict[str, str]:
         listed = _listed(prefix, "servers", servers(cr, size, port, domain))
-        return listed | (_listed(prefix, "fixed-servers", fixed_servers(cr, size, port, domain)) if fixed else {})
+        if with_addresses:
+            listed |= _listed(prefix, "fixed-servers", fixed_servers(cr, size, port, domain))
+        return listed
 
     data = {
         "MEMCACHED_HOST": host(cr, domain),

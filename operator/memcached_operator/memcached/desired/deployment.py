@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Ports, ports
+from memcached_api.memcached.resolved import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.pods import (

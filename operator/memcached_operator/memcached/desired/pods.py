@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
+from memcached_api.annotations import WARM_UP_ANNOTATION
 from memcached_api.images import Images
-from memcached_api.memcached.effective import Effective, Ports, effective, ports, verbosity
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
 from memcached_api.memcached.options import arguments
 from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.resolved import Ports, Resolved, ports, resolved, verbosity
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, warm_up_of
 from memcached_api.memcached.warm_up import setting
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets, warm_restart
 from memcached_operator.memcached.desired.agent import agent, volumes
-from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.shared import pods
 from memcached_operator.shared.pods import RESTRICTED
 from memcached_operator.workloads import children
@@ -111,7 +111,7 @@ def changeable_arguments(spec: MemcachedSpec) -> list[str]:
 
 
 def _memory(spec: MemcachedSpec) -> list[str]:
-    return ["-m", str(megabytes(effective(spec).memory))]
+    return ["-m", str(megabytes(resolved(spec).memory))]
 
 
 def _port(spec: MemcachedSpec) -> list[str]:
@@ -125,16 +125,16 @@ def _tuning(spec: MemcachedSpec) -> list[str]:
         *_VERBOSITY[verbosity(spec)],
         # Before -I: after it, `-o track_sizes` would reserve memory for each size of items up to the largest.
         *arguments(spec.cache.extra_args),
-        *_options(effective(spec)),
+        *_options(resolved(spec)),
         *(["-M"] if spec.cache.evictions is False else []),
     ]
 
 
-def _options(effective_values: Effective) -> Iterator[str]:
+def _options(resolved_values: Resolved) -> Iterator[str]:
     """The options of the settings that differ from memcached's defaults."""
-    settings = effective_values.settings
-    if effective_values.item_size != DEFAULT_ITEM_SIZE:
-        yield from ("-I", str(effective_values.item_size))
+    settings = resolved_values.settings
+    if resolved_values.item_size != DEFAULT_ITEM_SIZE:
+        yield from ("-I", str(resolved_values.item_size))
     if settings.connections != DEFAULTS.connections:
         yield from ("-c", str(settings.connections))
     if settings.threads != DEFAULTS.threads:

@@ -16,7 +16,7 @@ def wanted_rules(spec: MemcachedSpec) -> Rules | None:
 
 
 def prometheus_rule(cr: Object, rules: Rules) -> Object:
-    """Build the PrometheusRule."""
+    """Build the PrometheusRule with the alerts of one cache. `rules`: its labels, by which a Prometheus selects it."""
     meta = cr["metadata"]
     group = {"name": GROUP, "rules": rules_of(meta["namespace"], meta["name"])}
     built = children.child(PROMETHEUS_RULES, cr, APP_NAME, COMPONENT, spec={"groups": [group]})

@@ -6,7 +6,7 @@ The operator itself reads no Secret. The kubelet writes their content into the v
 from collections.abc import Iterator
 from typing import Final
 
-from memcached_api.memcached.effective import ports
+from memcached_api.memcached.resolved import ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared import tls
@@ -34,7 +34,7 @@ def mounts(spec: MemcachedSpec) -> list[Object]:
 
 
 def options(spec: MemcachedSpec) -> Iterator[str]:
-    """memcached's options."""
+    """The options of memcached for TLS and for accounts, with the files of the mounted Secrets."""
     if spec.tls is not None:
         served = ports(spec)
         yield from tls.tls_options(spec.tls, served.tls, served.plain)

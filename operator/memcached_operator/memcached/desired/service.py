@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memcached_api.memcached.effective import Ports
 from memcached_api.memcached.placing import Service
+from memcached_api.memcached.resolved import Ports
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.addresses import slot_name

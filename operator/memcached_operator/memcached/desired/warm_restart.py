@@ -7,15 +7,13 @@ least a second, because its clock has whole seconds, and the file is used only w
 from collections.abc import Iterable
 from typing import Final
 
-from memcached_api.memcached.effective import effective
+from memcached_api.annotations import ARGS_ANNOTATION
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
-
-ARGS_ANNOTATION: Final = "memcached-operator.example.com/args"
-"""Annotation of a pod: the arguments of memcached, which can change while the pod runs. None contains a space."""
 
 CACHE_VOLUME: Final = "cache"
 CACHE_PATH: Final = "/cache"
@@ -84,7 +82,7 @@ def mounts() -> list[Object]:
 
 def volume(spec: MemcachedSpec) -> Object:
     """The volume with the items. Its pages count as memory of the pod."""
-    size = canonical(f"{megabytes(effective(spec).memory) + VOLUME_MARGIN}Mi")
+    size = canonical(f"{megabytes(resolved(spec).memory) + VOLUME_MARGIN}Mi")
     return {"name": CACHE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": size}}
 
 
@@ -95,7 +93,7 @@ def args_item() -> Object:
 
 
 def args(arguments: Iterable[str]) -> str:
-    """The value of ARGS_ANNOTATION."""
+    """The value of ARGS_ANNOTATION: the arguments, separated by spaces. None of them contains a space."""
     return " ".join(arguments)
 
 

@@ -3,24 +3,21 @@
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
-from memcached_api.memcached.changes.updates import changeable, item_options
-from memcached_api.memcached.effective import effective
+from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
+from memcached_api.memcached.changes.effect import changeable, item_options
 from memcached_api.memcached.effects import Part
 from memcached_api.memcached.memory import megabytes
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, restarts_warm
 from memcached_api.resizing import by_value
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import changeable_arguments
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION, args
+from memcached_operator.memcached.desired.warm_restart import args
 from memcached_operator.memcached.updates.origin import with_origin
 from memcached_operator.memcached.updates.target import InPlace
-from memcached_operator.memcached.warm_up import WARM_UP_ANNOTATION
 from memcached_operator.shared.agent import CONTAINER as AGENT
 from memcached_operator.workloads import children
-
-MEMORY_ANNOTATION: Final = "memcached-operator.example.com/memory"
-"""Annotation of a pod: the memory for items in MiB, to which the agent raises that of memcached."""
 
 IN_PLACE: Final = InPlace(
     annotations=(WARM_UP_ANNOTATION, MEMORY_ANNOTATION, ARGS_ANNOTATION),
@@ -60,7 +57,7 @@ def _settings(spec: MemcachedSpec, parts: AbstractSet[Part]) -> dict[str, str]:
     if Part.ARGUMENTS in parts:
         annotations[ARGS_ANNOTATION] = args(changeable_arguments(spec))
     if Part.MEMORY in parts:
-        annotations[MEMORY_ANNOTATION] = str(megabytes(effective(spec).memory))
+        annotations[MEMORY_ANNOTATION] = str(megabytes(resolved(spec).memory))
     return annotations
 
 
@@ -74,7 +71,7 @@ def _fixed(template: Object, spec: MemcachedSpec, parts: AbstractSet[Part]) -> A
 
 def _layout(spec: MemcachedSpec) -> list[Any]:
     """Arguments with which memcached would start without the items of another value. The volume shows its memory."""
-    return [effective(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
+    return [resolved(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
 
 
 def _fixed_container(container: Object, parts: AbstractSet[Part]) -> Object:

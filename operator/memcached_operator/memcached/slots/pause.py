@@ -5,32 +5,22 @@ from typing import Any, cast
 
 import msgspec
 
-from memcached_api.memcached.effective import Ports, ports
+from memcached_api.annotations import HELD_ANNOTATION, PAUSED_ANNOTATION, TEMPLATE_ANNOTATION
+from memcached_api.memcached.resolved import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.compare import covers, digest, encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import memcached_ports
 from memcached_operator.workloads import children
 
-PAUSED_ANNOTATION = "memcached-operator.example.com/paused"
-"""Annotation of a StatefulSet whose pod template is not changed now."""
-
 OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
 """The values of PAUSED_ANNOTATION: whether the spec has another pod template, which is written after the pause."""
 
-TEMPLATE_ANNOTATION = "memcached-operator.example.com/template"
-"""Annotation of a StatefulSet: a digest of the pod template that the operator applied. It shows during a pause whether
-the spec asks for another one."""
-
-HELD_ANNOTATION = "memcached-operator.example.com/held-template"
-"""Annotation of a StatefulSet whose pod template is kept during a pause: that template as JSON, after its digest. From
-it, the template is restored if another client changes it."""
-
-MAX_HELD_LENGTH = 65536
+MAX_TEMPLATE_LENGTH = 65536
 """Characters of a template that is recorded: Kubernetes accepts 256 KiB of annotations. A longer one is kept as found.
 """
 
-MAX_DEPTH = 32
+MAX_TEMPLATE_DEPTH = 32
 """Levels of a template that is recorded. Those of Kubernetes have about 15; deeper ones exhaust Python's stack."""
 
 
@@ -87,7 +77,7 @@ def with_pause(built: Object, spec: MemcachedSpec, live: Object | None) -> Objec
         return children.with_metadata(built, {}, applied)
     if live is None or _is_applied(built, live, applied):
         return children.with_metadata(built, {}, {**applied, PAUSED_ANNOTATION: UP_TO_DATE})
-    template = _held(live) or live["spec"]["template"]
+    template = _held_template(live) or live["spec"]["template"]
     held = {**built, "spec": {**built["spec"], "template": template}}
     return children.with_metadata(held, {}, {**_recorded(live), **_record(template), PAUSED_ANNOTATION: OUTDATED})
 
@@ -97,7 +87,11 @@ def pause_notices(spec: MemcachedSpec, live: Object | None) -> Iterator[str]:
     if live is None or not (spec.rollout and spec.rollout.paused):
         return
     annotations = nested_map(live, "metadata", "annotations")
-    if annotations.get(PAUSED_ANNOTATION) == OUTDATED and HELD_ANNOTATION in annotations and _held(live) is None:
+    if (
+        annotations.get(PAUSED_ANNOTATION) == OUTDATED
+        and HELD_ANNOTATION in annotations
+        and _held_template(live) is None
+    ):
         yield (
             f"StatefulSet {live['metadata']['name']}: another client changed the annotation {HELD_ANNOTATION}; the "
             "operator ignores it, and keeps the present pod template during the pause"
@@ -116,10 +110,10 @@ def _record(template: Object) -> dict[str, str]:
     """The annotation that records a pod template, unless it is too long."""
     content = encoded(template)
     text = f"{digest(content)} {content.decode()}"
-    return {HELD_ANNOTATION: text} if len(text) <= MAX_HELD_LENGTH else {}
+    return {HELD_ANNOTATION: text} if len(text) <= MAX_TEMPLATE_LENGTH else {}
 
 
-def _held(live: Object) -> Object | None:
+def _held_template(live: Object) -> Object | None:
     """The pod template that was recorded during this pause, or None. One that another client changed is ignored."""
     annotations = nested_map(live, "metadata", "annotations")
     if annotations.get(PAUSED_ANNOTATION) != OUTDATED:
@@ -130,7 +124,7 @@ def _held(live: Object) -> Object | None:
         msgspec.convert(template, HeldTemplate)
     except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
-    if _is_deeper(template, MAX_DEPTH):
+    if _is_deeper(template, MAX_TEMPLATE_DEPTH):
         return None
     return template if _record(template) == {HELD_ANNOTATION: annotations[HELD_ANNOTATION]} else None
 

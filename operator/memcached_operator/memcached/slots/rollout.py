@@ -8,10 +8,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from memcached_api.annotations import PAUSED_ANNOTATION
 from memcached_operator.kind import PodUpdate, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, nested_list, nested_map
 from memcached_operator.memcached import warm_up
-from memcached_operator.memcached.slots.pause import OUTDATED, PAUSED_ANNOTATION
+from memcached_operator.memcached.slots.pause import OUTDATED
 from memcached_operator.workloads.pods import is_ready, serves
 from memcached_operator.workloads.rollout import Rollout, counted
 from memcached_operator.workloads.statefulset import with_progress

@@ -69,14 +69,14 @@ class Wait(NamedTuple):
 def unconfirmed(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> Wait | None:
     """The reason why a pod waits until its update is in effect; None if it is in effect."""
     for name, ran in record.restarts.items():
-        if (seconds := until_confirmed(pod, name, ran, record, now)) is not None:
+        if (seconds := seconds_until_confirmed(pod, name, ran, record, now)) is not None:
             first = name == target.containers[0]
             doing = "is restarting and keeps its items" if first else f"is restarting its container {name}"
             return Wait(doing, seconds or None)
     return None
 
 
-def until_confirmed(pod: Object, name: str, ran: Ran, record: UpdateRecord, now: datetime) -> float | None:
+def seconds_until_confirmed(pod: Object, name: str, ran: Ran, record: UpdateRecord, now: datetime) -> float | None:
     """Seconds until the restart of a container is confirmed without an event, 0 if an event must come; None if it is.
 
     A new image: by its identity, or if that is the same, by the time that the container has run. New arguments: also by
@@ -133,7 +133,7 @@ def _stopped(pod: Object, agent: str) -> str:
     return f"{problem} is not running; see {logs(pod, agent, previous=True)}. {REPLACE_IT}"
 
 
-def in_flight(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> float:
+def seconds_until_seen(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> float:
     """Seconds for which the next change waits, because the kubelet may not have seen the one before.
 
     0 if it has made it, if a container cannot start, or if the agent that must cause a restart does not run.
@@ -155,7 +155,7 @@ def has_restarted(pod: Object, container: str, record: UpdateRecord) -> bool:
     return ran is None or container_status(pod, container).get("containerID", "") not in ("", ran.id)
 
 
-def is_forgettable(pod: Object, record: UpdateRecord, now: datetime) -> float:
+def seconds_until_forgettable(pod: Object, record: UpdateRecord, now: datetime) -> float:
     """Seconds until the record of a confirmed update can be removed: until then it explains the end of a container."""
     if not ends(pod, record):
         return 0

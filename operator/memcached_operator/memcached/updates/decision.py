@@ -5,11 +5,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import origin_of
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION, is_unreadable
+from memcached_operator.memcached.updates.record import is_unreadable
 from memcached_operator.memcached.updates.slot import assess
 from memcached_operator.memcached.updates.state import UNKNOWN, Slot, SlotState
 from memcached_operator.memcached.updates.target import InPlace, Target

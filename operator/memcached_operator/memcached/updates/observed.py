@@ -19,7 +19,7 @@ def revision_of(pod: Object) -> str:
     return nested_map(pod, "metadata", "labels").get(REVISION_LABEL, "")
 
 
-def until_broken(pod: Object, containers: Sequence[str], warm_up: int, now: datetime) -> float | None:
+def seconds_until_broken(pod: Object, containers: Sequence[str], warm_up: int, now: datetime) -> float | None:
     """Seconds until the update of a pod need not wait for others, 0 if it need not now; None if the pod is ready.
 
     At once if the first container does not run: no item is lost. After the deadline if a container fails, and after the
@@ -42,7 +42,7 @@ def runs(pod: Object, container: str) -> bool:
     return "running" in _state(pod, container)
 
 
-def restarting(pod: Object, now: datetime) -> float:
+def seconds_until_restarted(pod: Object, now: datetime) -> float:
     """Seconds for which a container that has just ended delays a change: its restart could be taken for that of it."""
     ends = (nested_map(status, "state").get("terminated") for status in nested_list(pod, "status", "containerStatuses"))
     times = [past_time(end.get("finishedAt"), now) for end in ends if end is not None]
@@ -55,7 +55,7 @@ def never_started(pod: Object, container: str) -> bool:
     return not any("running" in state or "terminated" in state for state in states)
 
 
-def until_available(pod: Object, min_ready: int, now: datetime) -> float | None:
+def seconds_until_available(pod: Object, min_ready: int, now: datetime) -> float | None:
     """Seconds until the pod is available; None if it is not ready."""
     since = ready_since(pod, now)
     return None if since is None else max(0.0, min_ready - (now - since).total_seconds())

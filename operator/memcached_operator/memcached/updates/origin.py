@@ -8,13 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
+from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.resizing import are_amounts, shape
 from memcached_operator.kube.compare import encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.amounts import amounts_of, plain
 from memcached_operator.workloads import children
-
-ORIGIN_ANNOTATION: Final = "memcached-operator.example.com/created-from"
 
 VERSION: Final = 1
 """The version of the format of the annotation."""

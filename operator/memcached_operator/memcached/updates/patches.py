@@ -6,12 +6,13 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.updates.confirmation import has_restarted, until_confirmed
+from memcached_operator.memcached.updates.confirmation import has_restarted, seconds_until_confirmed
 from memcached_operator.memcached.updates.observed import revision_of
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, Origin, origin_in, text_of
+from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
 from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
 from memcached_operator.status.conditions import timestamp
@@ -107,7 +108,7 @@ def _pending(pod: Object, previous: UpdateRecord, undone: set[str], now: datetim
     return {
         name: ran
         for name, ran in previous.restarts.items()
-        if name not in undone and until_confirmed(pod, name, ran, previous, now) is not None
+        if name not in undone and seconds_until_confirmed(pod, name, ran, previous, now) is not None
     }
 
 

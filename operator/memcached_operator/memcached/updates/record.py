@@ -11,13 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from memcached_api import conditions as c
+from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.resizing import PARTS, are_amounts
 from memcached_operator.kube.resource import nested_list, nested_map
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.times import time_of
-
-RECORD_ANNOTATION: Final = "memcached-operator.example.com/update"
 
 MAX_MESSAGE: Final = 400
 """Characters of an error message that are recorded."""

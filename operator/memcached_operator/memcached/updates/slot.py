@@ -26,7 +26,7 @@ MAX_DIGITS: Final = 10
 
 def assess(pod: Object, target: Target, now: datetime) -> Slot:
     """The state of a pod that is not being deleted."""
-    left = observed.until_available(pod, target.min_ready, now)
+    left = observed.seconds_until_available(pod, target.min_ready, now)
     updated = _has_revision(pod, target)
     slot = _labelled(pod, target, left, now) if updated else _outdated(pod, target, now)
     failing = updated and slot.state is SlotState.BUSY and confirmation.is_failing(pod, target, now)
@@ -76,7 +76,7 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, wait: Wait, now:
 
 def _confirmed(pod: Object, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod whose update is in effect: its record is removed when nothing needs it any more."""
-    if after := confirmation.is_forgettable(pod, record, now):
+    if after := confirmation.seconds_until_forgettable(pod, record, now):
         return slot_of(pod, SlotState.DONE, after=after)
     return slot_of(pod, SlotState.DONE, step=patches.record(pod, None))
 
@@ -99,17 +99,17 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
         return _failed(pod, target, record, now)
     if record is not None and not begun and _is_complete(pod, target, record, now):
         record = UpdateRecord("", ended=ends(pod, record))
-    flight = confirmation.in_flight(pod, record, target, now) if record else 0
+    unseen = confirmation.seconds_until_seen(pod, record, target, now) if record else 0
     if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
         slot = slot_of(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
-    elif restarting := max(flight, observed.restarting(pod, now)):  # so that the kubelet sees each step
+    elif restarting := max(unseen, observed.seconds_until_restarted(pod, now)):  # so that the kubelet sees each step
         slot = slot_of(pod, SlotState.BUSY, "restarts", after=restarting)
     else:
         slot = _in_place(pod, target, origin, record, now)
-    left = observed.until_broken(pod, target.containers, target.warm_up, now)
+    left = observed.seconds_until_broken(pod, target.containers, target.warm_up, now)
     changing = record is not None and bool(record.revision)
-    after = earliest((slot.requeue_after, left, flight))
-    slot = replace(slot, begun=begun, changing=changing, in_flight=flight > 0)
+    after = earliest((slot.requeue_after, left, unseen))
+    slot = replace(slot, begun=begun, changing=changing, in_flight=unseen > 0)
     return replace(slot, broken=left == 0, requeue_after=after)
 
 

@@ -28,27 +28,30 @@ class SlotState(Enum):
 
 @dataclass(frozen=True)
 class Slot:
-    """The pod of a slot. `doing`: what happens to it, for messages. `begun`: its update has begun.
-
-    `changing`: its update, or an earlier one, has begun and is not completed. `broken`: it is outdated, and cannot
-    become ready. `failing`: it is updated, and cannot become ready. `keeps_memcached_running`: its step does not touch
-    the first container. `in_flight`: an earlier step may still restart it. `ready`: it is available. `requeue_after`:
-    seconds until it may be, or until that step is not waited for any more.
-    """
+    """The pod of a slot."""
 
     name: str
     state: SlotState
     doing: str = ""
+    """What happens to it, for messages."""
     step: PodStep | None = None
     problem: Problem | None = None
     begun: bool = False
+    """Its update has begun."""
     changing: bool = False
+    """Its update, or an earlier one, has begun and is not completed."""
     broken: bool = False
+    """It is outdated, and cannot become ready."""
     failing: bool = False
+    """It is updated, and cannot become ready."""
     keeps_memcached_running: bool = False
+    """Its step does not touch the first container."""
     in_flight: bool = False
+    """An earlier step may still restart it."""
     ready: bool = False
+    """It is available."""
     requeue_after: float | None = None
+    """Seconds until it may be available, or until its earlier step is not waited for any more."""
 
     @property
     def moving(self) -> bool:

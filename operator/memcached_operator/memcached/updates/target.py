@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Final
 
+from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION, Origin
+from memcached_operator.memcached.updates.origin import Origin
 from memcached_operator.memcached.warm_up import timeout_of
 
 REVISION_LABEL: Final = "controller-revision-hash"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memcached_api.memcachedproxy.effective import requirements, settings
+from memcached_api.memcachedproxy.resolved import requirements, settings
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout
 from memcached_api.shared.rules.placing import ZERO
 from memcached_operator.kube.resource import Object

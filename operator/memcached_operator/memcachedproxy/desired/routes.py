@@ -5,8 +5,8 @@ They are part of the pod template: a change replaces the pods. Their size does n
 
 from typing import Final
 
-from memcached_api.memcachedproxy.effective import Settings
 from memcached_api.memcachedproxy.limits import BUFFERS
+from memcached_api.memcachedproxy.resolved import Settings
 from memcached_operator.memcachedproxy.references import Slots
 
 ROUTES_ANNOTATION: Final = "memcached-operator.example.com/routes"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from memcached_api import conditions as c
+from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import Snapshot
@@ -18,17 +19,9 @@ from memcached_operator.workloads.problems import creation
 
 log = logging.getLogger(__name__)
 
-RETRY_ANNOTATION: Final = "memcached-operator.example.com/retried-at"
-"""Annotation of a workload whose pods are missing: the time at which its controller was last made to try again.
-
-The controllers of Kubernetes double their delay up to 17 min, but try again at once after any change of the workload. A
-Deployment's controller copies annotations to the ReplicaSet.
-"""
-
 RETRY_MANAGER: Final = "memcached-operator-retry"
-"""The field manager of the annotation. With the operator's own, the next apply would remove the annotation, and the
+"""The field manager of RETRY_ANNOTATION. With the operator's own, the next apply would remove the annotation, and the
 time of the change would count as progress of a rollout."""
-
 
 RETRIES_PER_SECOND, RETRY_BURST = 1.0, 10.0
 """Such attempts in one namespace: per second, and at once after a pause."""

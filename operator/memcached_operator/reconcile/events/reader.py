@@ -42,34 +42,35 @@ D = TypeVar("D", bound=Demand)
 
 @dataclass
 class _State(Generic[D]):
-    """The reads for one object.
-
-    `known`: None before the first read. `held`: its status waits for that. Times in seconds of the event loop's clock:
-    `since`, of the first demand; `read_at`, of the last read; `not_before`, from the API server's Retry-After; `due`,
-    of the next read.
-    """
+    """The reads for one object. Times are in seconds of the event loop's clock."""
 
     since: float
+    """The time of the first demand."""
     read_at: float = float("-inf")
+    """The time of the last read."""
     not_before: float = float("-inf")
+    """The time before which the API server wants no read, from its Retry-After."""
     due: float = 0.0
+    """The time of the next read."""
     demand: D | None = None
+    """What is to be read; None if nothing is."""
     known: tuple[Object, ...] | None = None
-    held: bool = False
+    """The result of the last read; None before the first one."""
+    delays_status: bool = False
+    """The status of the object is written after the first read."""
 
 
 @dataclass(frozen=True)
 class Occasion:
-    """What is known when it is decided whether a read is needed.
-
-    `known`: as of the last read. `waited`: seconds since the first demand. `reported`: the status reports a problem, of
-    which nothing was read since the start of the process.
-    """
+    """What is known when it is decided whether a read is needed."""
 
     now: datetime
     known: tuple[Object, ...]
+    """The result of the last read."""
     waited: float
+    """Seconds since the first demand."""
     reported: bool
+    """The status reports a problem, of which nothing was read since the start of the process."""
 
 
 class EventReader(ABC, Generic[D]):
@@ -123,14 +124,17 @@ class EventReader(ABC, Generic[D]):
             if demand is None:
                 return ()
             state = self._states[key] = _State[D](_now())
-        state.held = reported and demand is not None and demand.after == 0
+        state.delays_status = reported and demand is not None and demand.after == 0
         self._schedule(key, state, demand, demand.after if demand is not None else 0.0)
         return known or ()
 
-    def holds_status(self, key: Key) -> bool:
-        """True if a status reports such a problem, and nothing was read since the start of the process."""
+    def delays_status(self, key: Key) -> bool:
+        """True if the status of an object must not be written before the first read, which is under way.
+
+        It reports such a problem, and nothing was read since the start of the process.
+        """
         state = self._states.get(key)
-        return state is not None and state.held
+        return state is not None and state.delays_status
 
     def forget(self, key: Key) -> None:
         """Remove the state of an object."""

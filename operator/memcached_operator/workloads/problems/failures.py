@@ -73,20 +73,20 @@ class Failure:
 
 @dataclass(frozen=True)
 class Container:
-    """A container of a pod. `role`: its type, for messages. `own`: the fields that govern it; None if it is not ours.
-
-    `once`: it must end before the others start, as init containers except sidecars do.
-    """
+    """A container of a pod."""
 
     role: str
+    """Its type, for messages."""
     spec: Mapping[str, Any]
     status: Mapping[str, Any]
-    own: OwnContainer | None
+    own_container: OwnContainer | None
+    """The fields that govern it; None if it is not part of the kind's pods."""
     once: bool = False
+    """It must end before the others start, as init containers except sidecars do."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name in its status, by which `spec` was found."""
         return self.status["name"]
 
     @property
@@ -105,7 +105,7 @@ def containers_of(pod: Object, rules: PodRules) -> Iterator[Container]:
         for status in nested_list(pod, "status", statuses):
             spec = specs.get(status["name"], {})
             if part == "containers":
-                yield Container("container", spec, status, rules.own(pod, status["name"]))
+                yield Container("container", spec, status, rules.own_container(pod, status["name"]))
             elif spec.get("restartPolicy") == "Always":
                 yield Container("sidecar container", spec, status, None)
             else:
@@ -135,7 +135,7 @@ def logs(pod: Object, container: str, *, previous: bool = False) -> str:
 def not_ours(pod: Object, rules: PodRules) -> str:
     """The remedy for a container that is not part of the kind's pods."""
     running = any(
-        "running" in nested_map(status, "state") and rules.own(pod, status["name"]) is not None
+        "running" in nested_map(status, "state") and rules.own_container(pod, status["name"]) is not None
         for status in nested_list(pod, "status", "containerStatuses")
     )
     loss = f"; {rules.loss}" if running and rules.loss else ""
@@ -205,7 +205,7 @@ def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float
 def _image_message(
     pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, reported: str
 ) -> str:
-    own = container.own
+    own = container.own_container
     remedy = f"correct {own.image}, or {own.credentials}" if own else not_ours(pod, rules)
     remedy += rules.loss_by(remedy) if own else ""
     # The image of the spec, because the status can have the one before.
@@ -221,10 +221,10 @@ def _image_message(
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
     cause = text_of(state)
-    if container.own is None:
+    if container.own_container is None:
         remedy = not_ours(pod, rules)
     else:
-        remedy = next((text for error, text in container.own.start if error.search(cause)), "")
+        remedy = next((text for error, text in container.own_container.start if error.search(cause)), "")
     advice = f"; {remedy}{rules.loss_by(remedy)}" if remedy else ""
     return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{advice}"
 
@@ -233,9 +233,9 @@ def _crash_message(pod: Object, container: Container, terminated: Mapping[str, A
     code, reason = terminated.get("exitCode"), terminated.get("reason", "Error")
     is_oom = reason == "OOMKilled"
     remedies = [] if is_oom else [f"see {logs(pod, container.name, previous=True)}"]
-    if container.own is None:
+    if container.own_container is None:
         remedies.append(not_ours(pod, rules))
     elif is_oom:
-        remedies.append(f"{container.own.memory}{rules.loss_by(container.own.memory)}")
+        remedies.append(f"{container.own_container.memory}{rules.loss_by(container.own_container.memory)}")
     problem = f"{container.title} terminated with exit code {code} ({quote_if_needed(reason)})"
     return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

@@ -129,7 +129,7 @@ def _unready(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
     The kind's own containers are left out: memcached is restarted then, and the rollout says what the agent waits for.
     """
     for container in containers_of(pod, rules):
-        if container.own is None and not container.once and not container.status.get("ready"):
+        if container.own_container is None and not container.once and not container.status.get("ready"):
             message = f"pod {_name(pod)} waits until {_title(container, rules)}, is ready"
             return Obstacle(f"{message}; see {logs(pod, container.name)}", _left(_since(pod, "Ready"), now))
     return None
@@ -208,7 +208,7 @@ def _failed_at(pod: Object, now: datetime) -> datetime | None:
 
 
 def _title(container: Container, rules: PodRules) -> str:
-    return container.title if container.own else f"{container.title}, which is not part of this {rules.kind}"
+    return container.title if container.own_container else f"{container.title}, which is not part of this {rules.kind}"
 
 
 def _names(names: Iterable[str]) -> str:

@@ -125,7 +125,7 @@ def lost_share(traffic: Sequence[PodTraffic]) -> float:
 
 
 def document(hot: HotKey) -> dict[str, Any]:
-    """A key as JSON."""
+    """A key for `--output json`."""
     return {
         "key": readable(hot.key),
         "share": round(hot.share, 4),

@@ -13,7 +13,7 @@ import aiohttp
 from faults.proxy import HOST
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox
 from faults.webhook import KINDS, MUTATE, VALIDATE, Webhook, post, review, send_review
-from memcached_api.kinds import Kind
+from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from faults.campaigns.updates.kubelet import AGENT, MEMCACHED, MISSING, NOWHERE
+from faults.campaigns.updates.kubelet import MISSING, NOWHERE
 from faults.workloads import OTHER_IMAGE, cache
+from support.kubelet import AGENT, MEMCACHED
 
 Spec = Mapping[str, Any]
 SIZE = 3

@@ -7,13 +7,13 @@ from itertools import pairwise
 from aiohttp import web
 
 from faults.campaigns.updates.changes import PATCH, THIRD_IMAGE
-from faults.campaigns.updates.kubelet import AGENT, DEFERRED, INFEASIBLE, MEMCACHED
 from faults.campaigns.updates.ledger import PREFIX, REVISION, resources
 from faults.campaigns.updates.run import Update
 from faults.esr import VICTIM
 from faults.faulty import Exchange
 from faults.rules import Rule
 from memcached_api import conditions as c
+from support.kubelet import AGENT, DEFERRED, INFEASIBLE, MEMCACHED
 
 LAST, MIDDLE, FIRST = 2, 1, 0
 """The slots, in the order of an update."""

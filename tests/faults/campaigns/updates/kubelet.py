@@ -14,19 +14,18 @@ from decimal import Decimal
 from typing import Any
 
 from faults.background import while_running
-from faults.campaigns.updates.ledger import Ledger, State, Work, annotation, images, resources, slot_of
+from faults.campaigns.updates.ledger import Ledger, State, Work, images, is_ready, resources, slot_of
 from faults.sandbox import Sandbox
 from memcached_api.quantity import parse_quantity
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import PODS, Object, nested_map
-from memcached_operator.status.conditions import timestamp
+from support.kubelet import AGENT, CREATING, DEFERRED, MEMCACHED, RunningPod
 from support.lists import listed
 
 NOWHERE: Object = {"podTemplate": {"spec": {"nodeSelector": {"example.com/node": "none"}}}}
 """No node has this label: the pods are never bound, so that the simulation of nodes leaves them to this kubelet."""
 FINALIZER = "example.com/kubelet"
 """Keeps a deleted pod until its containers have ended."""
-MEMCACHED, AGENT = "memcached", "agent"
 MISSING = "missing"
 """An image with this word in its name does not exist."""
 REACTION = 0.2
@@ -39,23 +38,6 @@ OUT_OF_MEMORY = 137
 """The exit code of a container that the kernel has killed."""
 TERMINATION = 0.5
 """Seconds until the containers of a deleted pod have ended."""
-INFEASIBLE, DEFERRED = "Infeasible", "Deferred"
-"""Why the node does not resize a container: it never can, or not at present."""
-
-
-@dataclass
-class Container:
-    """A container: the image that runs, how often it was restarted, and its resources.
-
-    `waiting`: why it does not run. `code`: the exit code of its last process. `since`: when it started.
-    """
-
-    image: str
-    resources: Mapping[str, Any]
-    restarts: int = -1
-    waiting: str = ""
-    code: int | None = None
-    since: str = ""
 
 
 @dataclass
@@ -126,7 +108,7 @@ class Kubelet:
         self.wake()
 
     def allow_resizes(self) -> None:
-        """The node has resources for what it refused before."""
+        """The node has resources for what it deferred before."""
         self.resizes = ""
         self.wake()
 
@@ -140,20 +122,21 @@ class _Pod:
         self.slot = slot_of(state.pod)
         self.removed = False
         self._kubelet = kubelet
-        self._pod = state.pod
+        self._model = RunningPod(state.pod, datetime.now(UTC))
         self._version = state.version
         self._written = 0
-        self._args = ""
-        self._containers: dict[str, Container] = {}
-        self._ready = False
-        self._since = _now()
-        self._resize = ""
+        self._shown: Object = {}
+        self._launched = False
         self._work: Work | None = None
+
+    @property
+    def _pod(self) -> Object:
+        return self._model.pod
 
     def update(self, state: State) -> None:
         """The newest state of the pod."""
-        self._pod, self._version, self.removed = state.pod, state.version, state.removed or self.removed
-        if self._containers and self._work is None and self._is_urgent():
+        self._model.pod, self._version, self.removed = state.pod, state.version, state.removed or self.removed
+        if self._launched and self._work is None and self._is_urgent():
             self._work = Work(self.slot, state.version)
             self._kubelet.ledger.work.append(self._work)
         self.changed.set()
@@ -169,7 +152,7 @@ class _Pod:
             if error.code not in (404, 409):  # another pod has the slot already
                 raise
         finally:
-            self._resize = ""
+            self._model.resize = ""
             self._finish_work()
 
     async def _wait(self) -> None:
@@ -179,10 +162,8 @@ class _Pod:
     async def _start(self) -> None:
         await asyncio.sleep(REACTION)
         await self._patch({"metadata": {"finalizers": [FINALIZER]}})
-        self._args = self._annotation("args", "")
-        sizes = resources(self._pod)
-        self._containers = {name: Container("", sizes[name]) for name in images(self._pod)}
-        await self._launch(self._containers.keys())
+        self._launched = True
+        await self._launch(self._model.containers.keys())
 
     async def _follow(self) -> None:
         """Do what the newest state of the pod asks for, and what the test has changed."""
@@ -194,8 +175,8 @@ class _Pod:
                 # Changes that are undone before the kubelet has seen them have no effect.
                 await asyncio.sleep(self._kubelet.reaction)
                 await self._act()
-            elif self._is_ready() != self._ready or (self._resize and not self._differs()):
-                self._resize = self._resize if self._differs() else ""
+            elif self._is_ready() != self._was_ready() or (self._model.resize and self._model.is_resized()):
+                self._try_resize()
                 await self._write()
             else:
                 break
@@ -214,7 +195,7 @@ class _Pod:
     def _raises(self) -> bool:
         """Whether a memory limit rises."""
         sizes = resources(self._pod).items()
-        return any(_limit(size) > _limit(self._containers[name].resources) for name, size in sizes)
+        return any(_limit(size) > _limit(self._model.containers[name].resources) for name, size in sizes)
 
     async def _act(self) -> None:
         """Make the first of the changes that the newest state of the pod asks for."""
@@ -225,28 +206,26 @@ class _Pod:
             await self._actuate()
 
     def _finish_work(self) -> None:
-        if self._work is not None and self._resize != DEFERRED:
+        if self._work is not None and self._model.resize != DEFERRED:
             self._work.end, self._work = self._written or self._version, None
 
     def _outdated(self) -> set[str]:
         """The containers that the pod's state, or a crash, lets the kubelet restart."""
-        found = {name for name, image in images(self._pod).items() if image != self._containers[name].image}
-        if self._annotation("args", self._args) != self._args:
-            found.add(MEMCACHED)
-        return found | self.crashed
+        return self._model.outdated() | self.crashed
 
     def _resized(self) -> bool:
         """Whether there is something to do about resources."""
-        return self._differs() and (not self._resize or self._resize != self._kubelet.resizes)
+        reason = self._model.resize
+        return not self._model.is_resized() and (not reason or reason != self._kubelet.resizes)
 
-    def _differs(self) -> bool:
-        return any(self._containers[name].resources != size for name, size in resources(self._pod).items())
+    def _try_resize(self) -> None:
+        self._model.try_resize(self._kubelet.resizes, datetime.now(UTC))
 
     async def _restart(self, names: set[str]) -> None:
         if self.slot in self._kubelet.races:
             self._kubelet.races.discard(self.slot)
             await self._end(names, 1)
-            await self._run(names)
+            await self._run_again(names)
             await asyncio.sleep(RACE)
         await self._end(names, 1 if names & self.crashed else 0)
         await self._launch(names)
@@ -254,15 +233,16 @@ class _Pod:
     async def _end(self, names: Iterable[str], code: int) -> None:
         """Containers end with an exit code, and start after a while."""
         for name in names:
-            self._containers[name].waiting, self._containers[name].code = "ContainerCreating", code
+            self._model.end(name, code, datetime.now(UTC))
+            self._model.wait(name, CREATING)
         await self._write()
         await asyncio.sleep(RESTART)
 
-    async def _launch(self, names: Any) -> None:
+    async def _launch(self, names: Iterable[str]) -> None:
         """Start containers with the newest image and arguments, as soon as their images exist."""
-        while any(MISSING in images(self._pod)[name] for name in names):
-            for name in names:
-                self._containers[name].waiting = "ErrImagePull"
+        while missing := [name for name in names if MISSING in images(self._pod)[name]]:
+            for name in missing:
+                self._model.fail_pull(name)
             await self._write()
             self._finish_work()
             await self._wait()
@@ -270,19 +250,16 @@ class _Pod:
                 return
         self.crashed -= set(names)
         for name in names:
-            self._containers[name].image = images(self._pod)[name]
-        if MEMCACHED in names:
-            self._args = self._annotation("args", self._args)
+            self._model.start(name, datetime.now(UTC))
         if self.slot in self._kubelet.warming:
             self._kubelet.warming.discard(self.slot)
             self._kubelet.broken.add((self.slot, AGENT))
-        await self._run(names)
+        await self._write()
 
-    async def _run(self, names: Iterable[str]) -> None:
-        """Containers run, with the image and the arguments that they have."""
+    async def _run_again(self, names: Iterable[str]) -> None:
+        """Containers run, with the image and the arguments that they had."""
         for name in names:
-            found = self._containers[name]
-            found.waiting, found.restarts, found.since = "", found.restarts + 1, _now()
+            self._model.start(name, datetime.now(UTC), self._model.containers[name].process)
         await self._write()
 
     async def _actuate(self) -> None:
@@ -290,11 +267,8 @@ class _Pod:
         if self.slot in self._kubelet.kills:
             self._kubelet.kills.discard(self.slot)
             await self._end((MEMCACHED,), OUT_OF_MEMORY)
-            await self._run((MEMCACHED,))
-        self._resize = self._kubelet.resizes
-        if not self._resize:
-            for name, size in resources(self._pod).items():
-                self._containers[name].resources = size
+            await self._run_again((MEMCACHED,))
+        self._try_resize()
         await self._write()
 
     async def _terminate(self) -> None:
@@ -305,72 +279,21 @@ class _Pod:
         self.removed = True
 
     def _is_ready(self) -> bool:
-        return all(self._runs(name) for name in self._containers)
+        return all(each.runs and self._works(name) for name, each in self._model.containers.items())
 
-    def _runs(self, name: str) -> bool:
-        return not self._containers[name].waiting and (self.slot, name) not in self._kubelet.broken
+    def _works(self, name: str) -> bool:
+        return (self.slot, name) not in self._kubelet.broken
 
-    def _annotation(self, name: str, default: str) -> str:
-        return annotation(self._pod, name) or default
+    def _was_ready(self) -> bool:
+        return is_ready({"status": self._shown})
 
     async def _write(self) -> None:
         """Write the status."""
-        if self._is_ready() != self._ready:
-            self._ready, self._since = not self._ready, _now()
-        started = all(each.restarts >= 0 for each in self._containers.values())
-        status = {
-            "phase": "Running" if started else "Pending",
-            "observedGeneration": self._pod["metadata"].get("generation", 0),
-            "conditions": self._conditions(),
-            "containerStatuses": [self._container_status(name) for name in self._containers],
-        }
+        self._shown = status = self._model.status(self._works, datetime.now(UTC))
+        for each in status["containerStatuses"]:
+            each |= {"restartCount": 0} if self._kubelet.resets else {}
+            each |= {"lastState": {}} if self._kubelet.forgets else {}
         await self._patch({"status": status}, "status")
-
-    def _conditions(self) -> list[Object]:
-        ready = "True" if self._ready else "False"
-        found: list[Object] = [
-            {
-                "type": "PodScheduled",
-                "status": "True",
-                "lastTransitionTime": self._pod["metadata"]["creationTimestamp"],
-            },
-            *(
-                {"type": name, "status": ready, "lastTransitionTime": self._since}
-                for name in ("ContainersReady", "Ready")
-            ),
-        ]
-        if self._resize:
-            message = "Node didn't have enough capacity: memory, requested: 1, capacity: 0"
-            reason: Object = {"reason": self._resize, "message": message, "lastTransitionTime": _now()}
-            found.append({"type": "PodResizePending", "status": "True", **reason})
-        return found
-
-    def _container_status(self, name: str) -> Object:
-        found = self._containers[name]
-        runs, ended = not found.waiting, found.code is not None and not self._kubelet.forgets
-        state: Object = {"running": {"startedAt": found.since}} if runs else {"waiting": self._reason(name)}
-        # While a container waits, the one before is the last one.
-        current, last = found.restarts, found.restarts - (1 if runs else 0)
-        end: Object = {"exitCode": found.code, "reason": "Error" if found.code else "Completed"}
-        return {
-            "name": name,
-            "lastState": {"terminated": {**end, "containerID": _id(name, last)}} if ended else {},
-            "image": found.image or images(self._pod)[name],
-            "imageID": f"simulated:{found.image}" if found.image else "",
-            "containerID": _id(name, current),
-            "restartCount": 0 if self._kubelet.resets else max(found.restarts, 0),
-            "started": runs,
-            "ready": self._runs(name),
-            "state": state,
-            "allocatedResources": found.resources.get("requests", {}),
-            "resources": found.resources,
-        }
-
-    def _reason(self, name: str) -> Object:
-        """Why a container waits. The error of a missing image names the image, as a kubelet's does."""
-        reason = self._containers[name].waiting
-        message = f'failed to pull and unpack image "{images(self._pod)[name]}": not found'
-        return {"reason": reason, "message": message if reason == "ErrImagePull" else ""}
 
     async def _patch(self, patch: Object, subresource: str | None = None) -> None:
         uid = {"metadata": {**patch.get("metadata", {}), "uid": self._pod["metadata"]["uid"]}}
@@ -381,17 +304,8 @@ class _Pod:
         return PODS.path(self._kubelet.namespace, self._pod["metadata"]["name"], subresource)
 
 
-def _id(name: str, restarts: int) -> str:
-    """The containerID of the container that runs after so many restarts; empty before the first one."""
-    return f"simulated://{name}-{restarts}" if restarts >= 0 else ""
-
-
 def _limit(size: Mapping[str, Any]) -> Decimal:
     return parse_quantity(nested_map(size, "limits").get("memory", "0"))
-
-
-def _now() -> str:
-    return timestamp(datetime.now(UTC))
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from faults.case import References
 from faults.esr import VICTIM, check_operator, check_quiet
 from faults.faulty import Fault
 from faults.rules import ActiveRule, Rule
-from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
+from faults.sandbox import MAX_POLL, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.state import is_ready
 from memcached_api import conditions as c
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, nested_list
@@ -143,14 +143,21 @@ class Update:
             last = await self._problem()
             return not last
 
-        await wait_until(poll, UPDATE_TIMEOUT, lambda: f"the update is not complete after {UPDATE_TIMEOUT:g} s: {last}")
+        await wait_until(
+            poll,
+            UPDATE_TIMEOUT,
+            lambda: f"the update is not complete after {UPDATE_TIMEOUT:g} s: {last}",
+            MAX_POLL,
+        )
 
     async def _problem(self) -> str:
         obj = await self.sandbox.get(MEMCACHEDS, VICTIM)
-        workload = await self.sandbox.get(STATEFULSETS, VICTIM)
-        if not obj or not workload or not is_ready(obj):
+        if not is_ready(obj):
             conditions = nested_list(obj or {}, "status", "conditions")
             return f"it is not ready: {[(each['type'], each['status'], each['message']) for each in conditions]}"
+        workload = await self.sandbox.get(STATEFULSETS, VICTIM)
+        if not workload:
+            return "it has no StatefulSet"
         pods, _ = await listed(self.sandbox.client, PODS, self.sandbox.namespace, "")
         found = sorted(pods, key=lambda pod: pod["metadata"]["name"])
         if len(found) != self.size:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
-from memcached_operator.memcached.updates.observed import never_started, until_broken
+from memcached_operator.memcached.updates.observed import never_started, seconds_until_broken
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_try
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
@@ -346,7 +346,7 @@ BROKEN: dict[str, tuple[Object, float | None]] = {
 
 @pytest.mark.parametrize(("pod", "expected"), BROKEN.values(), ids=BROKEN.keys())
 def test_pod_that_is_not_ready_waits_for_others_until_it_has_failed(pod: Object, expected: float | None) -> None:
-    assert until_broken(pod, ["memcached", "agent"], 900, NOW) == expected
+    assert seconds_until_broken(pod, ["memcached", "agent"], 900, NOW) == expected
 
 
 STARTED: dict[str, tuple[Object, bool]] = {

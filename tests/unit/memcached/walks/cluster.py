@@ -10,6 +10,7 @@ from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
+from memcached_api.annotations import OWN_PREFIX
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, PodStep, Resize, Snapshot
 from memcached_operator.kube.compare import fingerprint
@@ -19,14 +20,14 @@ from memcached_operator.memcached.status import status_with
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.reconcile.ownership import Action, decide
 from memcached_operator.status.conditions import with_transition_times
+from support.kubelet import MEMCACHED
 from unit.builders import NOW, memcached, owned
-from unit.memcached.walks.kubelet import FIRST, Kubelet, Nodes
+from unit.memcached.walks.kubelet import Kubelet, Nodes
 
 PLAN: Final = plan_with(Images("memcached:1", "agent:1"))
 STATUS: Final = status_with("cluster.local")
 CR, SET, OPERATOR, DISCOVERY = "cr", "set", "operator", "discovery"
 """The names of the Memcached, of its StatefulSet, and of actors; pods and kubelets have the names of pods."""
-OWN_PREFIX: Final = "memcached-operator.example.com/"
 
 
 class Cluster:
@@ -195,7 +196,7 @@ class Cluster:
                 container["image"] = f"mirror/{container['image']}"
         pod = {"kind": "Pod", "metadata": meta, "spec": template["spec"]}
         skew = timedelta(seconds=self.chance.choice((0, 0, 0, -600, 600)) if self.faulty else 0)
-        self.kubelets[name] = Kubelet(self.chance, pod, self.nodes, skew)
+        self.kubelets[name] = Kubelet(self.chance, pod, self.nodes, self.now, skew)
         self.put(name, pod)
 
     def _reconcile(self) -> None:
@@ -259,9 +260,9 @@ class Cluster:
             self.delete(name)
         else:
             kubelet = self.kubelets[name]
-            before = kubelet.wanted(FIRST)
+            before = kubelet.wanted(MEMCACHED)
             self.put(name, _merged(stored, step.patch))
-            kubelet.changed = self.now if kubelet.wanted(FIRST) != before else kubelet.changed
+            kubelet.changed = self.now if kubelet.wanted(MEMCACHED) != before else kubelet.changed
         if not self.faulty or self.chance.random() < 0.9:
             self.seen[name] = self.objects[name]
             self.wake(OPERATOR, 0)

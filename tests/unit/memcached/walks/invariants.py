@@ -4,15 +4,12 @@ import json
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION
-from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
 from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, spec_amounts
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
+from support.kubelet import MEMCACHED
 from unit.memcached.walks.cluster import CR, SET, Cluster
-from unit.memcached.walks.kubelet import FIRST
 
 LATE: Final = timedelta(minutes=9)
 """10 minutes, by the clock of a leader that is 50 s fast."""
@@ -91,7 +88,7 @@ class Checks:
         template = self.cluster.seen[SET]["spec"]["template"]
         old, new = (each["metadata"]["annotations"] for each in (pod, template))
         created, target = (json.loads(each[ORIGIN_ANNOTATION]) for each in (old, new))
-        first = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == FIRST]
+        first = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == MEMCACHED]
         if created["fixed"] != target["fixed"] or not first or not first[0].get("containerID"):
             return True
         if int(new.get(MEMORY_ANNOTATION, 0)) < int(old.get(MEMORY_ANNOTATION, 0)):
@@ -121,11 +118,11 @@ class Checks:
 def _restarts(pod: Object, patch: Object) -> bool:
     """Whether a step restarts memcached that runs."""
     images = {each["name"]: each.get("image") for each in patch.get("spec", {}).get("containers", ())}
-    present = next(each["image"] for each in pod["spec"]["containers"] if each["name"] == FIRST)
+    present = next(each["image"] for each in pod["spec"]["containers"] if each["name"] == MEMCACHED)
     annotations = patch.get("metadata", {}).get("annotations", {})
     args = pod["metadata"]["annotations"].get(ARGS_ANNOTATION)
     return _runs(pod) and (
-        images.get(FIRST) not in (None, present) or annotations.get(ARGS_ANNOTATION, args) not in (None, args)
+        images.get(MEMCACHED) not in (None, present) or annotations.get(ARGS_ANNOTATION, args) not in (None, args)
     )
 
 
@@ -135,7 +132,7 @@ def _is_restored(patch: Object, before: Any) -> bool:
 
 def _runs(pod: Object) -> bool:
     statuses = pod.get("status", {}).get("containerStatuses", ())
-    return any(each["name"] == FIRST and "running" in each["state"] for each in statuses)
+    return any(each["name"] == MEMCACHED and "running" in each["state"] for each in statuses)
 
 
 def _unready_for(pod: Object, now: datetime) -> timedelta | None:

@@ -90,7 +90,8 @@ CASES: dict[str, Case] = {
         {"missing": {"memcached:9"}},
         {"image": "memcached:9"},
         (
-            'the image memcached:9 of container memcached cannot be pulled: failed to pull "memcached:9": not found',
+            "the image memcached:9 of container memcached cannot be pulled: "
+            'failed to pull and unpack image "memcached:9": not found',
             "Correct the image",
         ),
         provide,

@@ -20,7 +20,9 @@ CHANGES: Final[dict[str, Object]] = {
     "memcached": {"image": "memcached:2"},
     "agent": {"agent": {"image": "agent:2", "resources": {"limits": {"memory": "48Mi"}}}},
 }
-PULLED: Final = re.compile(r'the image (\S+) of container \w+ cannot be pulled: failed to pull "([^"]+)": not found')
+PULLED: Final = re.compile(
+    r'the image (\S+) of container \w+ cannot be pulled: failed to pull and unpack image "([^"]+)": not found'
+)
 
 
 class Statuses(Cluster):

@@ -7,15 +7,12 @@ from typing import Any, Final
 
 import pytest
 
+from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION
-from memcached_operator.memcached.slots.in_place import MEMORY_ANNOTATION
-from memcached_operator.memcached.updates.origin import ORIGIN_ANNOTATION
-from memcached_operator.memcached.updates.record import RECORD_ANNOTATION
+from support.kubelet import AGENT, MEMCACHED
 from unit.memcached.walks.cluster import CR, SET, Cluster
 from unit.memcached.walks.invariants import Checks
-from unit.memcached.walks.kubelet import AGENT, FIRST
 
 FIRST_SEED: Final = int(os.environ.get("WALKS_SEED", "41"))
 WALKS: Final = int(os.environ.get("WALKS", "20"))
@@ -30,7 +27,7 @@ FORGED: Final = (
     "{}",
     "[]",
     '{"revision":"a","failed":"x"}',
-    '{"revision":"a","restarts":{"agent":{"id":"id-1"}}}',
+    '{"revision":"a","restarts":{"agent":{"id":"simulated://agent-0"}}}',
 )
 EVENTS: Final = (
     "spec",
@@ -129,9 +126,9 @@ def disturb_pod(chance: random.Random, cluster: Cluster, name: str) -> None:
             status = {**kubelet.pod.get("status", {"conditions": []}), "phase": "Failed"}
             cluster.put(name, {**kubelet.pod, "status": status})
         case "crashed":
-            cluster.put(name, kubelet.ended(cluster.now, {FIRST}, chance.choice((0, 1, 137))))
+            cluster.put(name, kubelet.ended(cluster.now, {MEMCACHED}, chance.choice((0, 1, 137))))
         case "rebooted":
-            cluster.put(name, kubelet.ended(cluster.now, {FIRST, AGENT}, 137))
+            cluster.put(name, kubelet.ended(cluster.now, {MEMCACHED, AGENT}, 137))
         case "down":
             kubelet.down = cluster.now + timedelta(seconds=chance.choice((30, 90, 300)))
         case _:

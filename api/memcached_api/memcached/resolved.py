@@ -1,5 +1,6 @@
-"""The settings and ports of a memcached server, and the pace of a rollout, that are in effect for a spec that sets only
-some of them.
+"""The settings and ports of a memcached server, and the pace of a rollout, resolved from a spec that sets only some.
+
+What the spec does not set is a default, or follows from its other fields.
 """
 
 from typing import NamedTuple
@@ -12,22 +13,22 @@ from memcached_api.quantity import parse_quantity
 from memcached_api.shared.budgets import DEFAULT_MAX_UNAVAILABLE, budget_of, pods_of
 
 
-class Effective(NamedTuple):
-    """The settings in effect. Sizes are in bytes; memcached uses whole mebibytes of `memory`."""
+class Resolved(NamedTuple):
+    """The resolved settings. Sizes are in bytes; memcached uses whole mebibytes of `memory`."""
 
     memory: int
     settings: Settings
     item_size: int
 
 
-def effective(spec: MemcachedSpec) -> Effective:
+def resolved(spec: MemcachedSpec) -> Resolved:
     """The settings of a valid spec. Without `cache.memory`, it is derived from the memory limit if there is one."""
     cache = spec.cache
     settings = memory.settings_of(
         cache.max_connections, cache.threads, tls=spec.tls is not None, hashpower=hashpower_of(cache.extra_args)
     )
     item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse_quantity(cache.max_item_size))
-    return Effective(_memory(spec, settings), settings, item_size)
+    return Resolved(_memory(spec, settings), settings, item_size)
 
 
 def _memory(spec: MemcachedSpec, settings: Settings) -> int:
@@ -38,7 +39,7 @@ def _memory(spec: MemcachedSpec, settings: Settings) -> int:
 
 
 def verbosity(spec: MemcachedSpec) -> int:
-    """The number of `-v`."""
+    """The number of `-v` on the command line of memcached."""
     return DEFAULT_VERBOSITY if spec.cache.verbosity is None else spec.cache.verbosity
 
 

@@ -1,15 +1,15 @@
-"""The least that a change of a Memcached does to its pods, if the cluster and the node allow it."""
+"""The effect of a change of a Memcached on its pods: the weakest one, if the cluster and the node allow it."""
 
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from memcached_api.changes import changed
 from memcached_api.memcached.changes.fields import changed_fields, sections, used
-from memcached_api.memcached.effective import effective
 from memcached_api.memcached.effects import FIELDS, ITEM_OPTIONS, Effect, Needs, Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.options import name_of
 from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent, restarts_warm
 from memcached_api.resizing import Amounts, by_value, shape
 from memcached_api.shared.resources import agent_requirements
@@ -23,7 +23,7 @@ class ChangeEffect(NamedTuple):
     resizes: bool = False
 
 
-def update(new: MemcachedSpec, old: MemcachedSpec) -> ChangeEffect:
+def effect_of(new: MemcachedSpec, old: MemcachedSpec) -> ChangeEffect:
     """The effect of a change of a Memcached. Both specs must be valid.
 
     The strongest effect of the changed fields counts. A downgrade of memcached that cannot read the items is not seen.
@@ -56,7 +56,7 @@ def changeable(spec: MemcachedSpec) -> frozenset[Part]:
 
 
 def _grows(new: MemcachedSpec, old: MemcachedSpec) -> bool:
-    after, before = (megabytes(effective(spec).memory) for spec in (new, old))
+    after, before = (megabytes(resolved(spec).memory) for spec in (new, old))
     return after > before
 
 

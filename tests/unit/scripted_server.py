@@ -44,7 +44,7 @@ def reject(status: int) -> web.Response:
 
 
 @dataclass
-class KindsServer:
+class ScriptedServer:
     """Serves these resources. Each watch of a resource gets the next of its `watches`; the last one is repeated.
 
     `discovery`: the status of discovery requests, or None to hang. `listed`: the objects of each resource. `token`: the

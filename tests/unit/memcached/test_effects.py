@@ -6,11 +6,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from memcached_api.memcached.changes.effect import ChangeEffect, effect_of, resource_effect
 from memcached_api.memcached.changes.fields import changed_fields, sections
-from memcached_api.memcached.changes.updates import ChangeEffect, resource_effect, update
 from memcached_api.memcached.effects import ITEM_OPTIONS, Effect
 from memcached_api.memcached.memory import default_limit
-from memcached_api.memcached.types import validate
+from memcached_api.memcached.types import MEMCACHED
 from unit.builders import memcached
 from unit.memcached.test_changes import SPECS, decoded
 
@@ -170,8 +170,8 @@ CHANGES: list[tuple[Spec, Spec, Effect, list[str]]] = [
 
 @pytest.mark.parametrize(("old", "new", "effect", "fields"), CHANGES)
 def test_update(old: Spec, new: Spec, effect: Effect, fields: list[str]) -> None:
-    assert [validate(memcached(**each)) for each in (old, new)] == [[], []]
-    assert update(decoded(new), decoded(old))[:2] == (effect, fields)
+    assert [MEMCACHED.validate(memcached(**each)) for each in (old, new)] == [[], []]
+    assert effect_of(decoded(new), decoded(old))[:2] == (effect, fields)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_update(old: Spec, new: Spec, effect: Effect, fields: list[str]) -> None
     ],
 )
 def test_update_that_also_resizes(old: Spec, new: Spec, *, resizes: bool) -> None:
-    assert update(decoded(new), decoded(old)).resizes == resizes
+    assert effect_of(decoded(new), decoded(old)).resizes == resizes
 
 
 def test_derived_limit_of_a_small_cache_is_constant() -> None:
@@ -197,23 +197,23 @@ def test_derived_limit_of_a_small_cache_is_constant() -> None:
 
 def test_options_that_keep_no_items_are_accepted_ones() -> None:
     for item in (f"{ITEM_OPTIONS[0]}", f"{ITEM_OPTIONS[1]}=2", f"{ITEM_OPTIONS[2]}=64"):
-        assert validate(memcached(**cache(WARM, extraArgs=[item]))) == []
+        assert MEMCACHED.validate(memcached(**cache(WARM, extraArgs=[item]))) == []
 
 
 def _warm(spec: Spec, *, warm: bool) -> Spec:
     return cache(spec, warmRestart=True) if warm and spec["identity"] == "Stable" else spec
 
 
-WARM_SPECS = st.builds(_warm, SPECS, warm=st.booleans()).filter(lambda spec: not validate(memcached(**spec)))
+WARM_SPECS = st.builds(_warm, SPECS, warm=st.booleans()).filter(lambda spec: not MEMCACHED.validate(memcached(**spec)))
 
 
 @given(WARM_SPECS, WARM_SPECS)
 def test_something_happens_if_a_field_replaces_the_pods_of_a_deployment(old: Spec, new: Spec) -> None:
     after, before = decoded(new), decoded(old)
     assume(after.identity == before.identity)
-    found, names = update(after, before), sections(changed_fields(after, before), after, before)
+    found, names = effect_of(after, before), sections(changed_fields(after, before), after, before)
     assert (found.effect is Effect.NOTHING) == (not names)
     assert set(found.fields) <= set(names)
     assert bool(found.fields) == bool(names)
     assert found.resizes <= (resource_effect(after, before) is Effect.RESIZE or "spec.cache.memory" in found.fields)
-    assert update(before, before) == ChangeEffect(Effect.NOTHING, [])
+    assert effect_of(before, before) == ChangeEffect(Effect.NOTHING, [])

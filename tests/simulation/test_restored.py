@@ -1,0 +1,58 @@
+"""The data of the API server are restored from a backup: resourceVersions repeat, and watches send nothing at first."""
+
+import asyncio
+from typing import Final
+
+import pytest
+
+from faults.sandbox import Sandbox, Settings, wait_until
+from faults.workloads import cache
+from memcached_operator.kube.resource import DEPLOYMENTS, Key, nested_map
+from memcached_operator.memcached.controller import MEMCACHEDS
+from simulation import clock
+from simulation.operator import logged
+from simulation.plane import SimulatedPlane
+
+SYNC_PERIOD: Final = 60.0
+
+
+async def scenario(before: str, after: str) -> None:
+    """`before`, `after`: the objects that are created before the backup, and after it."""
+    plane = SimulatedPlane()
+    async with plane.sandbox("restored", Settings(sync_period=SYNC_PERIOD)) as sandbox:
+        await sandbox.start()
+        for name in before:
+            await sandbox.create_ready(MEMCACHEDS, name, cache(size=2))
+        restore = plane.server.saved()
+        for name in after:
+            await sandbox.create_ready(MEMCACHEDS, name, cache(size=2))
+        for size in range(3, 9):
+            await sandbox.change(MEMCACHEDS, "a", {}, {"size": size})
+        await wait_for_size(sandbox, "a", 8)
+        restore()
+        for stream in sandbox.proxy.open_watches():
+            await stream.interrupt(cut=True)
+        await sandbox.change(MEMCACHEDS, "a", {}, {"size": 1})
+        await wait_for_size(sandbox, "a", 1)
+        await sandbox.change(MEMCACHEDS, "a", {}, {"size": 2})
+        await wait_for_size(sandbox, "a", 2, 10)  # by an event: the watch was started again
+        for name in after:
+            assert await sandbox.get(DEPLOYMENTS, name) is None
+            await sandbox.create_ready(MEMCACHEDS, name, cache(size=2))
+        assert "was restored from a backup" in plane.operators[0].log_text()
+
+
+async def wait_for_size(sandbox: Sandbox, name: str, size: int, seconds: float = 2 * SYNC_PERIOD) -> None:
+    """Wait until the Deployment and the status have a size."""
+
+    async def poll() -> bool:
+        found = [await sandbox.get(resource, name) or {} for resource in (DEPLOYMENTS, MEMCACHEDS)]
+        return all(nested_map(each, "status").get("readyReplicas") == size for each in found)
+
+    await wait_until(poll, seconds, f"{Key(MEMCACHEDS, sandbox.namespace, name)} has {size} pods")
+
+
+@pytest.mark.parametrize(("before", "after"), [("a", ""), ("a", "b")], ids=["changed since", "created since"])
+def test_operator_follows_a_restored_api_server(before: str, after: str) -> None:
+    with logged():
+        clock.run(asyncio.wait_for(scenario(before, after), 1000))

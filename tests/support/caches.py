@@ -1,0 +1,36 @@
+"""A cache for tests of what uses it, for which it does not matter what is kept."""
+
+from typing import Any
+
+from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.forms import Kept, whole
+from memcached_operator.kube.resource import Key, Object, Resource
+
+
+class Everything:
+    """Keeps every object whole, and observes no object of others."""
+
+    def keep(self, cache: Cache, key: Key, obj: Object) -> Kept:
+        """The whole object."""
+        return Kept(whole(obj))
+
+    def drops(self, resource: Resource, obj: Object) -> bool:
+        """False: every object is read."""
+        return False
+
+    def observes(self, resource: Resource, obj: Object) -> bool:
+        """False: no object of others is read."""
+        return False
+
+    def view(self, key: Key, obj: Object) -> Any:
+        """The object. It is not called, because no object is observed."""
+        return obj
+
+    def size(self, resource: Resource, obj: Object) -> int:
+        """0: no resource is one of a kind."""
+        return 0
+
+
+def whole_cache() -> Cache:
+    """An empty cache that keeps every object whole."""
+    return Cache(Everything())

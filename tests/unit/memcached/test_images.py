@@ -1,0 +1,64 @@
+"""The metrics about images: counted in one walk over the Memcacheds."""
+
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+
+from memcached_api.images import Images
+from memcached_api.memcached.types import MemcachedSpec
+from memcached_operator import metrics
+from memcached_operator.app import image_gauges
+from memcached_operator.memcached.images import ImageCounts, count_images, problem_notice
+from unit.builders import memcached as cr_of
+
+DEFAULTS = Images("example.com/memcached:2", "example.com/agent:2")
+
+
+def test_one_walk_counts_everything() -> None:
+    notice = ". ".join(problem_notice(MemcachedSpec(), "memcached:1.6.38", cr_of()["metadata"]))
+    status: dict[str, Any] = {"conditions": [{"type": "Degraded", "message": notice}]}
+    objects = [
+        cr_of(),
+        cr_of(image="example.com/memcached:1"),
+        {
+            **cr_of(image="example.com/memcached:1", monitoring={}, agent={"image": "example.com/agent:1"}),
+            "status": status,
+        },
+        cr_of(monitoring={}, agent={"image": "example.com/agent:1"}),
+    ]
+    assert count_images(iter(objects), DEFAULTS) == ImageCounts(outdated=2, problems=1, outdated_agents=2)
+    assert count_images([], DEFAULTS) == (0, 0, 0)
+
+
+def test_a_scrape_counts_once() -> None:
+    calls = list[int]()
+
+    def count() -> dict[str, int]:
+        calls.append(1)
+        return {"a": 3, "b": 0}
+
+    gauges, registry = metrics.CountedTogether({"a": "The first.", "b": "The second."}), CollectorRegistry()
+    registry.register(gauges)
+    empty = generate_latest(registry)
+    gauges.count = count
+    assert registry.get_sample_value("a") == 3
+    calls.clear()
+    assert generate_latest(registry) == empty.replace(b"a 0.0", b"a 3.0")
+    assert len(calls) == 1
+
+
+def test_counted_gauges_look_like_single_ones() -> None:
+    counted, single = CollectorRegistry(), CollectorRegistry()
+    counted.register(metrics.CountedTogether({"a": "The first."}))
+    Gauge("a", "The first.", registry=single)
+    assert generate_latest(counted) == generate_latest(single)
+    with pytest.raises(ValueError, match="Duplicated"):
+        Gauge("a", "The same name.", registry=counted)
+
+
+def test_each_count_has_its_gauge() -> None:
+    values = image_gauges(ImageCounts(outdated=1, problems=2, outdated_agents=3))
+    assert values.keys() == metrics.IMAGES.count().keys()
+    assert [values[name] for name in (metrics.OUTDATED_IMAGES, metrics.PROBLEM_IMAGES)] == [1, 2]
+    assert values[metrics.OUTDATED_AGENTS] == 3

@@ -5,7 +5,9 @@ from typing import Any
 from support.invalid_memcached import IMAGE, RESOURCE, Table, invalid_objects
 from support.invalid_metadata import INVALID as INVALID_METADATA
 from support.invalid_metadata import VALID as VALID_METADATA
+from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
+from support.invalid_tls import SECRET
 
 SIZE = "must be at least 1; to stop the proxies, delete the MemcachedProxy object instead"
 PORT = "must be between 1024 and 65535; memcached does not run as root"
@@ -13,8 +15,11 @@ NAME = "must be the name of a Memcached in this namespace"
 RELEASE = "must be release 1.6.45 of memcached or later"
 TIME = "must be a time from 10ms to 60s in ms or s, such as 500ms or 2s; the default is 500ms"
 CONNECTIONS = "raise it or lower spec.threads"
-OTHER_KIND = ("slots: ", "client of metrics", "no clients of metrics", "no range of metrics")
+OTHER_KIND = ("slots: ", "own label of a PrometheusRule", "key of a label of a PrometheusRule")
+OTHER_FIELDS = ("value of a label of a PrometheusRule", "port of the", "insight", "enabled insight")
 """The first words of the names of rows that are about fields of Memcached."""
+TLS = {"secretName": "front-tls"}
+AGENT_PORTS = "must not be 9150 or 9151 with spec.monitoring or spec.tls"
 
 
 def refers_to(name: str) -> dict[str, Any]:
@@ -40,7 +45,23 @@ _NEW_IMAGES = (
 )
 
 _RULES: Table = {
-    **{name: row for name, row in INVALID_PLACING.items() if not name.startswith(OTHER_KIND)},
+    **{
+        name: row
+        for name, row in {**INVALID_PLACING, **INVALID_MONITORING}.items()
+        if not name.startswith((*OTHER_KIND, *OTHER_FIELDS))
+    },
+    "name of the Secret of a certificate": ({"tls": {"secretName": "A/b"}}, ("spec.tls.secretName", SECRET)),
+    "name of the Secret of a client CA": (
+        {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": ""}},
+        ("spec.tls.clientCASecretName", SECRET),
+    ),
+    "client CA without verification": (
+        {"tls": {**TLS, "clientCASecretName": "clients-ca"}},
+        ("spec.tls.clientCASecretName", "must be set only with clientAuth Request or Require"),
+    ),
+    "port of the agent's connection": ({"tls": TLS, "port": 11210}, ("spec.port", "must not be 11210 with spec.tls")),
+    "port of the metrics": ({"monitoring": {}, "port": 9150}, ("spec.port", "9150", AGENT_PORTS)),
+    "port of the probes with TLS": ({"tls": TLS, "port": 9151}, ("spec.port", "9151", AGENT_PORTS)),
     **INVALID_METADATA,
     "size 0": ({"size": 0}, ("spec.size", "0", SIZE)),
     "port 80": ({"port": 80}, ("spec.port", "80", PORT)),
@@ -125,10 +146,8 @@ _TYPES: Table = {
         {"memcachedRef": {"name": "a", "namespace": "b"}},
         ('unknown field "spec.memcachedRef.namespace"',),
     ),
-    "clients of metrics": (
-        {"networkPolicy": {"metricsFrom": []}},
-        ('unknown field "spec.networkPolicy.metricsFrom"',),
-    ),
+    "port of TLS": ({"tls": {**TLS, "port": 11212}}, ('unknown field "spec.tls.port"',)),
+    "alerts": ({"monitoring": {"rules": {}}}, ('unknown field "spec.monitoring.rules"',)),
 }
 """Violations of the schema, with the API server's own messages."""
 
@@ -153,6 +172,9 @@ VALID: dict[str, dict[str, Any]] = {
     },
     "as many connections as the threads need": {"threads": 64, "maxConnections": 330},
     **{f"image {image}": {"image": image} for image in _NEW_IMAGES},
+    "TLS": {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": "clients-ca", "minVersion": "1.3"}},
+    "ports of the agent without one": {"port": 9150, "monitoring": {"enabled": False}},
+    "port of the agent's connection without TLS": {"port": 11210, "monitoring": {}},
     "surge of no pod": {"rollout": {"maxSurge": 0}},
     "proxies in the zone of the client": {"service": {"trafficDistribution": "PreferClose"}},
 }

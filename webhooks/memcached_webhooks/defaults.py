@@ -12,6 +12,7 @@ SPREAD_KEYS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
 """The node labels over whose values the pods of a new object are distributed."""
 
 IMAGE: Final = "image"
+AGENT_IMAGE: Final = "agent/image"
 SPREAD: Final = "podTemplate/spec/topologySpreadConstraints"
 BUDGET: Final = "podDisruptionBudget"
 RESTARTED_AT: Final = "rollout/restartedAt"
@@ -21,6 +22,7 @@ REMEDIES: Final = {
     SPREAD: "to have none, set it to []",
     BUDGET: "to have none, set enabled: false",
     IMAGE: OTHER_VALUE,
+    AGENT_IMAGE: OTHER_VALUE,
 }
 """By path, the remedy for a field whose default is set because an update removed it."""
 
@@ -47,7 +49,9 @@ def _spread(key: str) -> dict[str, Any]:
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
 
 
-def update_defaults(new: Mapping[str, Any], old: Stored, images: Iterable[str]) -> dict[str, Any]:
+def update_defaults(
+    new: Mapping[str, Any], old: Stored, images: Iterable[str] = (IMAGE, AGENT_IMAGE)
+) -> dict[str, Any]:
     """The defaults of removed fields, and values that are kept. `new`: the missing defaults of a new object.
 
     Kept are the time of a restart, and those of `images` that admission has set, which can be the defaults of an
@@ -57,6 +61,11 @@ def update_defaults(new: Mapping[str, Any], old: Stored, images: Iterable[str]) 
     pins = [path for path in images if path in removed and not old.has_manager(path)]
     kept = {path: field_at(old.spec, path) for path in (*pins, RESTARTED_AT)}
     return removed | {path: value for path, value in kept.items() if isinstance(value, str)}
+
+
+def agent_default(new: Mapping[str, Any], *, had_agent: bool) -> dict[str, Any]:
+    """The image of the agent, if an update needs an agent first. `new`: the missing defaults of a new object."""
+    return {AGENT_IMAGE: new[AGENT_IMAGE]} if AGENT_IMAGE in new and not had_agent else {}
 
 
 def removals(fields: Mapping[str, Any], old: Spec, remedies: Mapping[str, str] = REMEDIES) -> list[str]:

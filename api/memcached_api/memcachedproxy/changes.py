@@ -15,7 +15,8 @@ REPLACING: Final = (
     *("spec.memcachedRef.name", "spec.port", "spec.image", "spec.imagePullPolicy", "spec.imagePullSecrets"),
     *("spec.resources", "spec.threads", "spec.maxConnections", "spec.timeouts.connect", "spec.timeouts.read"),
     *(f"spec.podTemplate.{name}" for name in _POD_TEMPLATE),
-    "spec.rollout.restartedAt",
+    *("spec.rollout.restartedAt", "spec.monitoring.enabled", "spec.agent.image", "spec.agent.resources"),
+    *(f"spec.tls.{name}" for name in ("secretName", "clientAuth", "clientCASecretName", "minVersion")),
 )
 """Their paths."""
 

@@ -35,6 +35,10 @@ PROCESS_MEMORY: Final = 16384
 """KiB of a proxy without clients, with a margin: 7 MiB were measured."""
 CONNECTION_MEMORY: Final = 8
 """KiB of one connection, with a margin: 0.6 KiB of an idle one were measured."""
+TLS_CONNECTION_MEMORY: Final = 88
+"""KiB of one connection with TLS, as of a Memcached (docs/sizing.md)."""
+TLS_MEMORY: Final = 6144
+"""KiB of TLS besides the connections, as of a Memcached."""
 
 
 def lowest_connections(threads: int) -> int:
@@ -50,7 +54,8 @@ def seconds(timeout: str) -> Decimal:
     return Decimal(match[1]) / (1000 if match[2] == "ms" else 1)
 
 
-def memory(connections: int) -> str:
+def memory(connections: int, *, tls: bool) -> str:
     """The default memory request and limit, as a quantity in whole mebibytes."""
-    kibibytes = PROCESS_MEMORY + BUFFERS + CONNECTION_MEMORY * connections
+    fixed, each = (TLS_MEMORY, TLS_CONNECTION_MEMORY) if tls else (0, CONNECTION_MEMORY)
+    kibibytes = PROCESS_MEMORY + BUFFERS + fixed + each * connections
     return f"{-(-kibibytes // 1024)}Mi"

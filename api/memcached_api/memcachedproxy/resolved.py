@@ -6,9 +6,10 @@ from typing import NamedTuple
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
 from memcached_api.memcachedproxy import limits
-from memcached_api.memcachedproxy.types import MemcachedProxySpec, Timeouts
+from memcached_api.memcachedproxy.types import MemcachedProxySpec, Timeouts, needs_agent
 from memcached_api.quantity import canonical_resource
-from memcached_api.shared.changes import template_values
+from memcached_api.shared.changes import agent_values, template_values
+from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.resources import ResourceList, complete, limits_and_requests
 
 
@@ -34,7 +35,7 @@ def settings(spec: MemcachedProxySpec) -> Settings:
 
 def requirements(spec: MemcachedProxySpec) -> dict[str, ResourceList]:
     """The `resources` of the container in canonical form. Values from the spec take precedence."""
-    memory = canonical_resource(limits.memory(settings(spec).connections))
+    memory = canonical_resource(limits.memory(settings(spec).connections, tls=spec.tls is not None))
     return complete(*limits_and_requests(spec.resources), limits.REQUEST_CPU, memory, memory)
 
 
@@ -59,4 +60,10 @@ def _values(spec: MemcachedProxySpec) -> dict[str, object]:
         "spec.timeouts.read": effective.read_timeout,
         **template_values(spec.pod_template),
         "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
+        "spec.monitoring.enabled": is_enabled(spec.monitoring),
+        "spec.tls.secretName": spec.tls and spec.tls.secret_name,
+        "spec.tls.clientAuth": (spec.tls and spec.tls.client_auth) or "None",
+        "spec.tls.clientCASecretName": spec.tls and spec.tls.client_ca_secret_name,
+        "spec.tls.minVersion": (spec.tls and spec.tls.min_version) or "1.2",
+        **agent_values(spec.agent if needs_agent(spec) else None),
     }

@@ -4,8 +4,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from memcached_api.memcachedproxy import limits
+from memcached_api.memcachedproxy.agent import NO_AGENT, asks_for_agent
 from memcached_api.shared.rules.images import IMAGE_RULES
-from memcached_api.shared.rules.placing import PLACING_RULES_WITHOUT_METRICS
+from memcached_api.shared.rules.monitoring import (
+    AGENT_IMAGE,
+    AGENT_RESOURCES,
+    INTERVAL,
+    METRICS_CLIENTS,
+    POD_MONITOR_LABELS,
+)
+from memcached_api.shared.rules.placing import PLACING_RULES
+from memcached_api.shared.rules.tls import CLIENT_CA, SECRETS, agent_ports_rule, loopback_port_rule
 from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import (
     LABEL,
@@ -126,6 +135,9 @@ TIMEOUTS: Final = tuple(
     for name in ("connect", "read")
 )
 
+AGENT_PORTS_IN_USE: Final = agent_ports_rule("port", asks_for_agent, NO_AGENT, "spec.monitoring or spec.tls")
+LOOPBACK_PORT_IN_USE: Final = loopback_port_rule("port")
+
 RULES: Final = (
     *blocking(
         NAME,
@@ -141,5 +153,16 @@ RULES: Final = (
         CONNECTIONS,
         *TIMEOUTS,
     ),
-    *PLACING_RULES_WITHOUT_METRICS,
+    *PLACING_RULES,
+    *blocking(
+        INTERVAL,
+        AGENT_IMAGE,
+        *POD_MONITOR_LABELS,
+        *AGENT_RESOURCES,
+        *SECRETS,
+        CLIENT_CA,
+        AGENT_PORTS_IN_USE,
+        LOOPBACK_PORT_IN_USE,
+    ),
+    METRICS_CLIENTS,
 )

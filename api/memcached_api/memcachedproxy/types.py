@@ -21,9 +21,11 @@ from memcached_api.memcachedproxy.limits import (
 from memcached_api.memcachedproxy.rules import RULES
 from memcached_api.scheduling import Annotations, Labels
 from memcached_api.shared import placing
+from memcached_api.shared.agent import Agent
 from memcached_api.shared.metadata import InheritedMetadata
-from memcached_api.shared.placing import ClientPolicy, IntOrPercent, PodDisruptionBudget, PodTemplate
-from memcached_api.shared.tls import MIN_PORT
+from memcached_api.shared.monitoring import Monitoring, is_enabled
+from memcached_api.shared.placing import IntOrPercent, NetworkPolicy, PodDisruptionBudget, PodTemplate
+from memcached_api.shared.tls import MIN_PORT, TLS
 from memcached_api.validation.common_rules import MAX_NAME_LENGTH, MAX_PORT, MAX_SIZE, MIN_SIZE
 
 GROUP: Final = "cache.example.com"
@@ -109,7 +111,7 @@ class MemcachedProxySpec(msgspec.Struct, frozen=True, rename="camel", kw_only=Tr
 
     resources: ResourceRequirements | None = None
     """Compute resources of each container. By default, the CPU request is `100m`, and the memory request and limit are
-    32Mi plus 8Ki for each of `maxConnections`."""
+    32Mi plus 8Ki for each of `maxConnections`, or 38Mi plus 88Ki with `tls`."""
 
     threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
     """Number of threads that process requests: memcached's `-t`. Each of them has its own connection to each server.
@@ -133,11 +135,21 @@ class MemcachedProxySpec(msgspec.Struct, frozen=True, rename="camel", kw_only=Tr
     """How pods are replaced when a change requires it. If the number of slots of the Memcached changes, all pods are
     replaced."""
 
-    network_policy: ClientPolicy | None = None
+    network_policy: NetworkPolicy | None = None
     """Which clients may connect. `{}` admits all pods in this namespace. If absent, there is no NetworkPolicy."""
 
     service: Service | None = None
     """Labels and annotations of the Service, and the choice of pods."""
+
+    monitoring: Monitoring | None = None
+    """Metrics of each proxy. `{}` enables them."""
+
+    agent: Agent | None = None
+    """The agent, a second container in each pod. It runs only if `monitoring` or `tls` needs it."""
+
+    tls: TLS | None = None
+    """TLS for clients, on `port`. If absent, the proxies serve plain text. The connections to the servers never have
+    TLS. A change replaces the pods; a new certificate in the Secret does not."""
 
     inherited_metadata: InheritedMetadata | None = None
     """Labels and annotations of all objects that the operator creates for this one, such as the Service. They are not
@@ -203,15 +215,25 @@ MEMCACHEDPROXY: Final = Kind(
         Column("Servers", "integer", ".status.caches[0].servers", "Slots of the Memcached that the proxies use"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
+        Column("Agent", "string", ".spec.agent.image", "Image of the agent", 1),
         *PROBLEM_COLUMNS,
     ),
     features={
         "podDisruptionBudget": "A PodDisruptionBudget, which the webhook sets in new objects and if you remove it",
+        "monitoring": "Metrics",
+        "monitoring.podMonitor": "A PodMonitor",
         "networkPolicy": "A NetworkPolicy",
+        "tls": "TLS for clients",
+        "tls.clientAuth": "Client certificates",
         "rollout.paused": "Pausing rollouts",
     },
     refers_to=("Memcached",),
 )
+
+
+def needs_agent(spec: MemcachedProxySpec) -> bool:
+    """Whether each pod has an agent."""
+    return spec.tls is not None or is_enabled(spec.monitoring)
 
 
 def decode_spec(obj: Mapping[str, Any]) -> MemcachedProxySpec:

@@ -159,7 +159,7 @@ class NetworkPolicyPeer(msgspec.Struct, frozen=True, rename="camel", omit_defaul
     """A range of IP addresses, instead of selectors."""
 
 
-class ClientPolicy(msgspec.Struct, frozen=True, rename="camel"):
+class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
     """Which clients may connect. Enforced only if the cluster's network plug-in supports NetworkPolicies."""
 
     from_: (
@@ -170,10 +170,6 @@ class ClientPolicy(msgspec.Struct, frozen=True, rename="camel"):
         | None
     ) = field(name="from", default=None)
     """Clients that may connect. Needs at least one entry. Defaults to all pods in this namespace."""
-
-
-class NetworkPolicy(ClientPolicy, frozen=True, rename="camel"):
-    """Which clients may connect. Enforced only if the cluster's network plug-in supports NetworkPolicies."""
 
     metrics_from: (
         Annotated[

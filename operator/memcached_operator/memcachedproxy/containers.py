@@ -1,10 +1,11 @@
-"""The container of a MemcachedProxy's pods, and the fields of its spec that govern it: data for messages."""
+"""The containers of a MemcachedProxy's pods, and the fields of its spec that govern each: data for messages."""
 
 from collections.abc import Mapping
 from typing import Final
 
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
-from memcached_operator.shared.containers import CREDENTIALS, MISSING_PROGRAM, ROOT, USER, scheduling
+from memcached_operator.shared import agent
+from memcached_operator.shared.containers import AGENT, CREDENTIALS, MISSING_PROGRAM, ROOT, USER, scheduling
 from memcached_operator.workloads.rules import OwnContainer
 
 CONTAINERS: Final[Mapping[str, OwnContainer]] = {
@@ -14,6 +15,7 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
         memory="raise spec.resources.limits.memory, or lower spec.maxConnections",
         start=((MISSING_PROGRAM, "correct spec.image"), (ROOT, USER)),
     ),
+    agent.CONTAINER: AGENT,
 }
 """By the name of the container."""
 

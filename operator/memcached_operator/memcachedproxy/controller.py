@@ -7,6 +7,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
     SERVICES,
     Resource,
 )
@@ -29,10 +30,11 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
     return ReconciledKind(
         MEMCACHEDPROXIES,
         APP_NAME,
-        owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),
+        owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),
         workloads=(DEPLOYMENT,),
         plan=plan_with(defaults),
         status=status_with(cluster_domain),
+        optional=(POD_MONITORS,),
         foreign=FOREIGN,
         references=(REFERENCE,),
     )

@@ -6,9 +6,10 @@ from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec
+from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, needs_agent
+from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
-from memcached_operator.kube.resource import DEPLOYMENTS, Object, nested_list, nested_map
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list, nested_map
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
@@ -25,6 +26,7 @@ from memcached_operator.shared.foreign import (
 from memcached_operator.shared.images import chosen
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
+from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
 from memcached_operator.workloads.children import inheriting, with_metadata
 from memcached_operator.workloads.pods import has_completed
 
@@ -73,8 +75,8 @@ def _with_cache(
     """The plan with a Memcached. `slots`: the addresses of its slots."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
     rings = target(snapshot, cache, slots)
-    choice = chosen(spec.image, None, live, defaults, has_agent=False)
-    workload = with_metadata(deployment(cr, spec, choice.images.memcached, slots, rings.ring), {}, choice.pins)
+    choice = chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
+    workload = with_metadata(deployment(cr, spec, choice.images, slots, rings.ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
@@ -85,7 +87,11 @@ def _with_cache(
         children.append(pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget))
     if spec.network_policy is not None:
         ports = _ports(snapshot, spec)
-        children.append(network_policy(cr, APP_NAME, COMPONENT, ports, spec.network_policy))
+        metrics = is_enabled(spec.monitoring)
+        children.append(network_policy(cr, APP_NAME, COMPONENT, ports, spec.network_policy, metrics=metrics))
+    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
+    if monitor is not None:
+        children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
     return Plan(
         inheriting(children, spec.inherited_metadata),
         problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings)),

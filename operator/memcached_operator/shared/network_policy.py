@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memcached_api.shared.monitoring import METRICS_PORT
-from memcached_api.shared.placing import ClientPolicy, NetworkPolicy, NetworkPolicyPeer
+from memcached_api.shared.placing import NetworkPolicy, NetworkPolicyPeer
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
 from memcached_operator.workloads import children
 
@@ -15,16 +15,14 @@ ANY_POD: dict[str, Any] = {"namespaceSelector": {}}
 
 
 def network_policy(
-    cr: Object, app_name: str, component: str, ports: Iterable[int], policy: ClientPolicy, *, metrics: bool = False
+    cr: Object, app_name: str, component: str, ports: Iterable[int], policy: NetworkPolicy, *, metrics: bool
 ) -> Object:
     """Build the policy: only these clients may connect, and only to these ports and, with `metrics`, the agent's.
-
-    `metrics`: only with a `NetworkPolicy`, which has the agent's clients.
 
     The kubelet's probes are admitted by every network plug-in: a policy never applies to traffic from the pod's node.
     """
     rules = [_rule(policy.from_, {"podSelector": {}}, *ports)]
-    if metrics and isinstance(policy, NetworkPolicy):
+    if metrics:
         rules.append(_rule(policy.metrics_from, ANY_POD, METRICS_PORT))
     content = {
         "podSelector": {"matchLabels": children.selector(cr, app_name)},

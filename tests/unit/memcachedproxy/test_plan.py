@@ -6,7 +6,15 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, SERVICES, Key, Object, key_of
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
+    SERVICES,
+    Key,
+    Object,
+    key_of,
+)
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
 from memcached_operator.memcachedproxy.ring import RING_ANNOTATION
@@ -85,6 +93,71 @@ def test_children_with_a_cache() -> None:
 def test_all_children() -> None:
     found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}, networkPolicy={}))
     assert kinds(found) == ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"]
+
+
+def names(found: Plan) -> list[str]:
+    """The names of the containers."""
+    return [each["name"] for each in deployment(found)["spec"]["template"]["spec"]["containers"]]
+
+
+AGENTS: dict[str, tuple[Object, list[str]]] = {
+    "nothing": ({}, ["proxy"]),
+    "metrics": ({"monitoring": {}}, ["proxy", "agent"]),
+    "disabled metrics": ({"monitoring": {"enabled": False, "podMonitor": {}}}, ["proxy"]),
+    "TLS": ({"tls": {"secretName": "a"}}, ["proxy", "agent"]),
+}
+
+
+@pytest.mark.parametrize(("spec", "expected"), AGENTS.values(), ids=AGENTS.keys())
+def test_agent_runs_only_if_it_is_needed(spec: Object, expected: list[str]) -> None:
+    found = plan(slots(3), cr=memcachedproxy(**spec))
+    assert names(found) == expected
+    assert "PodMonitor" not in (kinds(found) or ())
+
+
+def test_pod_monitor_needs_its_api() -> None:
+    cr = memcachedproxy(monitoring={"podMonitor": {}})
+    assert kinds(plan(slots(3), cr=cr)) == ["Deployment", "Service", "PodMonitor"]
+    assert kinds(plan(slots(3), cr=cr, missing=frozenset({POD_MONITORS}))) == ["Deployment", "Service"]
+
+
+@pytest.mark.parametrize(("monitoring", "ports"), [({}, [[11211], [9150]]), (None, [[11211]])])
+def test_network_policy_opens_the_port_of_the_metrics_only_with_metrics(
+    monitoring: Any, ports: list[list[int]]
+) -> None:
+    found = plan(slots(3), cr=memcachedproxy(networkPolicy={}, monitoring=monitoring))
+    (policy,) = [child for child in found.children or () if child["kind"] == "NetworkPolicy"]
+    assert [[port["port"] for port in rule["ports"]] for rule in policy["spec"]["ingress"]] == ports
+
+
+def test_listeners_with_tls() -> None:
+    """The agent's one is no proxy: a proxy closes the connection after `refresh_certs`."""
+    found = deployment(plan(slots(3), cr=memcachedproxy(port=11300, tls={"secretName": "a", "minVersion": "1.3"})))
+    proxy, agent = found["spec"]["template"]["spec"]["containers"]
+    command = proxy["command"]
+    assert command[command.index("-l") + 1] == "*:11300,notls:proto[ascii]:127.0.0.1:11210"
+    assert command[command.index("-l") + 2] == "-Z"
+    assert "ssl_min_version=3" in command[-1]
+    assert agent["command"][1:] == [
+        "--memcached=127.0.0.1:11210",
+        "--tls-directory=/etc/memcached/tls",
+        "--tls-port=11300",
+    ]
+    monitored = deployment(plan(slots(3), cr=memcachedproxy(port=11300, monitoring={})))
+    assert monitored["spec"]["template"]["spec"]["containers"][1]["command"][1:] == ["--memcached=127.0.0.1:11300"]
+
+
+MEMORY: dict[str, tuple[Object, str]] = {
+    "default": ({}, "64Mi"),
+    "few connections": ({"maxConnections": 100}, "33Mi"),
+    "TLS": ({"maxConnections": 1024, "tls": {"secretName": "a"}}, "126Mi"),
+}
+
+
+@pytest.mark.parametrize(("spec", "memory"), MEMORY.values(), ids=MEMORY.keys())
+def test_memory_follows_from_the_connections(spec: Object, memory: str) -> None:
+    proxy = deployment(plan(slots(3), cr=memcachedproxy(**spec)))["spec"]["template"]["spec"]["containers"][0]
+    assert proxy["resources"] == {"limits": {"memory": memory}, "requests": {"cpu": "100m", "memory": memory}}
 
 
 def test_deleted_and_created_again() -> None:

@@ -14,7 +14,8 @@ from .reviews import raw
 
 KIND = GroupVersionKind("cache.example.com", "v1alpha1", "MemcachedProxy")
 IMAGE = "docker.io/library/memcached:1.6.45"
-IMAGES = Images(IMAGE)
+AGENT = "example.com/agent:1"
+IMAGES = Images(IMAGE, AGENT)
 HANDLERS = memcachedproxy.admission(IMAGES).handlers()
 MUTATE, VALIDATE = sorted(HANDLERS)
 
@@ -78,6 +79,16 @@ def test_update_sets_only_what_it_removes() -> None:
     }
 
 
+@pytest.mark.parametrize("spec", [{"monitoring": {}}, {"tls": {"secretName": "a"}}])
+def test_image_of_the_agent_is_set_when_it_is_needed(spec: dict[str, Any]) -> None:
+    assert defaults(spec, None, IMAGES)["agent/image"] == AGENT
+    sized = {"size": 2, "port": 11211}
+    assert defaults({**sized, **spec}, Stored(sized), IMAGES) == {"agent/image": AGENT}
+    old = {**sized, **spec, "agent": {"image": "example.com/agent:0"}}
+    assert defaults({**sized, **spec}, Stored(old), IMAGES) == {"agent/image": "example.com/agent:0"}
+    assert defaults(sized, Stored(old), IMAGES) == {}
+
+
 def test_image_of_an_earlier_release_is_kept() -> None:
     assert defaults({"size": 2, "port": 1}, Stored({"image": "memcached:1.6.99"}), IMAGES) == {
         "image": "memcached:1.6.99"
@@ -118,6 +129,12 @@ WARNINGS: dict[str, tuple[Any, Any, list[str]]] = {
         {},
         ["spec.threads and 2 more fields: this change replaces 2 pods; each connection of a client is closed once"],
     ),
+    "TLS": (
+        {"tls": {"secretName": "a"}},
+        {},
+        ["spec.tls.secretName: this change replaces 2 pods; each connection of a client is closed once"],
+    ),
+    "another interval of the metrics": ({"monitoring": {"podMonitor": {"interval": "1m"}}}, {"monitoring": {}}, []),
     "the same values": (
         {"threads": 2, "maxConnections": 4096, "timeouts": {"read": "500ms"}, "rollout": {"maxSurge": 1}},
         {},

@@ -28,7 +28,16 @@ from memcached_api.shared.resources import cpu_limit
 from memcached_api.shared.rules.placing import ZERO
 from memcached_webhooks import defaults as shared
 from memcached_webhooks.admission import Admission
-from memcached_webhooks.defaults import BUDGET, IMAGE, OTHER_VALUE, SPREAD, missing, update_defaults
+from memcached_webhooks.defaults import (
+    AGENT_IMAGE,
+    BUDGET,
+    IMAGE,
+    OTHER_VALUE,
+    SPREAD,
+    agent_default,
+    missing,
+    update_defaults,
+)
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import (
@@ -41,7 +50,6 @@ from memcached_webhooks.warnings import (
     restart_warnings,
 )
 
-AGENT_IMAGE: Final = "agent/image"
 MAX_UNAVAILABLE, MAX_SURGE = "rollout/maxUnavailable", "rollout/maxSurge"
 
 REMEDIES: Final = {
@@ -108,8 +116,7 @@ def _update_defaults(new: Mapping[str, Any], old: Stored) -> dict[str, Any]:
 
     The image of the agent is also set when it is first needed.
     """
-    agent = {AGENT_IMAGE: new[AGENT_IMAGE]} if AGENT_IMAGE in new and not asks_for_agent(old.spec) else {}
-    return update_defaults(new, old, (IMAGE, AGENT_IMAGE)) | agent
+    return update_defaults(new, old) | agent_default(new, had_agent=asks_for_agent(old.spec))
 
 
 def removals(fields: Mapping[str, Any], old: Spec) -> list[str]:

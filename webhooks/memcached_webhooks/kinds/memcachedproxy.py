@@ -5,12 +5,21 @@ from functools import partial
 from typing import Any
 
 from memcached_api.images import Images
+from memcached_api.memcachedproxy.agent import asks_for_agent
 from memcached_api.memcachedproxy.limits import DEFAULT_PORT, DEFAULT_SIZE
 from memcached_api.memcachedproxy.resolved import changed_fields, settings
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, decode_spec
 from memcached_api.shared.resources import cpu_limit
 from memcached_webhooks.admission import Admission
-from memcached_webhooks.defaults import IMAGE, missing, placing_defaults, removals, update_defaults
+from memcached_webhooks.defaults import (
+    AGENT_IMAGE,
+    IMAGE,
+    agent_default,
+    missing,
+    placing_defaults,
+    removals,
+    update_defaults,
+)
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import decode_valid, image_warnings, names, outdated_warnings
 
@@ -23,8 +32,12 @@ def admission(images: Images) -> Admission:
 def defaults(spec: Spec, old: Stored | None, images: Images) -> dict[str, Any]:
     """Every missing default. An update gets those of the fields that it removes, as for a Memcached."""
     fixed = {"size": DEFAULT_SIZE, "port": DEFAULT_PORT}
-    new = missing(spec, {IMAGE: images.memcached, **placing_defaults(in_place=False)})
-    return missing(spec, fixed) | (new if old is None else missing(spec, update_defaults(new, old, (IMAGE,))))
+    agent = {AGENT_IMAGE: images.agent} if asks_for_agent(spec) else {}
+    new = missing(spec, {IMAGE: images.memcached, **agent, **placing_defaults(in_place=False)})
+    if old is None:
+        return missing(spec, fixed) | new
+    updated = update_defaults(new, old) | agent_default(new, had_agent=asks_for_agent(old.spec))
+    return missing(spec, {**fixed, **updated})
 
 
 def warnings(obj: Any, old: Any, images: Images) -> list[str]:

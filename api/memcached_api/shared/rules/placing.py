@@ -245,8 +245,3 @@ PLACING_RULES: Final = blocking(
     *PEERS,
     *SCHEDULING_RULES,
 )
-
-PLACING_RULES_WITHOUT_METRICS: Final = tuple(
-    rule for rule in PLACING_RULES if not rule.path.startswith("spec.networkPolicy.metricsFrom")
-)
-"""For a kind without metrics, whose network policy is a `ClientPolicy`."""

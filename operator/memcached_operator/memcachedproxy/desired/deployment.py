@@ -4,21 +4,32 @@ The pod template is stable across releases, as for a Memcached: for the same spe
 release builds an identical template (docs/decisions/template-stability.md). The golden files check this.
 """
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
+from memcached_api.images import Images
 from memcached_api.memcachedproxy.resolved import requirements, settings
-from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout
+from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout, needs_agent
 from memcached_api.shared.rules.placing import ZERO
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.routes import ROUTES_ANNOTATION, routes
 from memcached_operator.memcachedproxy.references import Slots
 from memcached_operator.memcachedproxy.ring import RING_ANNOTATION, Ring
-from memcached_operator.shared import pods
+from memcached_operator.shared import agent, pods
 from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
 from memcached_operator.shared.placement import strategy
 from memcached_operator.shared.pods import RESTRICTED, drain
+from memcached_operator.shared.tls import (
+    TLS_PATH,
+    TLS_VOLUME,
+    agent_tls_options,
+    local_port,
+    mount,
+    tls_options,
+    tls_volume,
+)
 from memcached_operator.workloads import children
 
 APP_NAME: Final = "memcached-proxy"
@@ -29,6 +40,10 @@ PORT_NAME: Final = "memcached"
 ROUTES_FILE: Final = "routes"
 ITEM_MEMORY: Final = 2
 """MiB for items, of which a proxy has none: the lowest value."""
+
+AGENT_LISTENER: Final = "notls:proto[ascii]"
+"""The tags of the agent's listener, in this order: it is no proxy, so it accepts the command that reloads certificates.
+"""
 
 DRAIN_SECONDS: Final = 5
 """Seconds from the start of a pod's termination to SIGTERM. During this time nodes may still send new connections."""
@@ -44,13 +59,15 @@ MAX_SURGE: Final = "100%"
 """All new pods start at once: as long as pods with two rings serve, a key can have two servers."""
 
 
-def deployment(cr: Object, spec: MemcachedProxySpec, image: str, slots: Slots, ring: Ring) -> Object:
+def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, slots: Slots, ring: Ring) -> Object:
     """Build the Deployment of `spec.size` pods. `slots`: the addresses of the slots. `ring`: the slots in use."""
-    pod = pods.restricted_pod(
-        spec.pod_template, children.selector(cr, APP_NAME), [_container(spec, image)], spec.image_pull_secrets
-    )
+    containers = [_container(spec, images.memcached), *([_agent(spec, images.agent)] if needs_agent(spec) else [])]
+    selector = children.selector(cr, APP_NAME)
+    pod = pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets)
     dns = {"options": [{"name": name, "value": value} for name, value in DNS_OPTIONS.items()]}
-    built = children.deployment(cr, APP_NAME, COMPONENT, spec.size, {**pod, "dnsConfig": dns, "volumes": [_volume()]})
+    built = children.deployment(
+        cr, APP_NAME, COMPONENT, spec.size, {**pod, "dnsConfig": dns, "volumes": list(_volumes(spec))}
+    )
     annotations = {
         RING_ANNOTATION: str(ring),
         ROUTES_ANNOTATION: routes(slots, ring.servers, settings(spec)),
@@ -80,7 +97,7 @@ def _container(spec: MemcachedProxySpec, image: str) -> Object:
         "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
         "lifecycle": drain(DRAIN_SECONDS),
         "securityContext": RESTRICTED,
-        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}],
+        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}, *_tls_mounts(spec)],
     }
     return container if spec.image_pull_policy is None else container | {"imagePullPolicy": spec.image_pull_policy}
 
@@ -96,11 +113,35 @@ def command(spec: MemcachedProxySpec) -> list[str]:
         *("-c", str(effective.connections)),
         *("-m", str(ITEM_MEMORY)),
         *("-o", f"proxy_config=routelib,proxy_arg={MOUNT_PATH}/{ROUTES_FILE}"),
+        *(tls_options(spec.tls, spec.port, loopback=AGENT_LISTENER) if spec.tls is not None else ()),
     ]
 
 
-def _volume() -> Object:
-    """The volume with the routes, from the annotation of the pod."""
+def _agent(spec: MemcachedProxySpec, image: str) -> Object:
+    """The agent: it serves metrics, and makes memcached reload certificates."""
+    options = [
+        agent.address_option(local_port(spec.port, spec.tls)),
+        *(agent_tls_options(spec.port) if spec.tls is not None else ()),
+    ]
+    return agent.agent(image, options, spec.agent and spec.agent.resources, _tls_mounts(spec))
+
+
+def _tls_mounts(spec: MemcachedProxySpec) -> list[Object]:
+    return [] if spec.tls is None else [mount(TLS_VOLUME, TLS_PATH)]
+
+
+def _volumes(spec: MemcachedProxySpec) -> Iterator[Object]:
+    """The volume with the routes and, for the agent, all annotations of the pod; and that of the certificate."""
+    yield agent.volume(_routes_item()) if needs_agent(spec) else _routes_volume()
+    if spec.tls is not None:
+        yield tls_volume(spec.tls)
+
+
+def _routes_volume() -> Object:
+    return {"name": VOLUME, "downwardAPI": {"items": [_routes_item()]}}
+
+
+def _routes_item() -> Object:
+    """The item of the volume with the routes, from the annotation of the pod."""
     path = f"metadata.annotations['{ROUTES_ANNOTATION}']"
-    item = {"path": ROUTES_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
-    return {"name": VOLUME, "downwardAPI": {"items": [item]}}
+    return {"path": ROUTES_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}

@@ -369,7 +369,7 @@ class Listing:
     """A list that replaces objects of a cache. Events may change the cache between two pages.
 
     A list is a consistent read, so it has at least each version that was known before its request. If it has not, the
-    data of the API server was restored from a backup: the list is right, and the known versions are of another history.
+    API server is outdated, or its data was restored from a backup. Only in the second case may it be added.
     """
 
     def __init__(self, cache: Cache, resource: Resource, namespace: str | None) -> None:
@@ -380,16 +380,17 @@ class Listing:
         self._newest = cache.newest(resource, namespace)
         self.version = 0
         """The resourceVersion of the list."""
-        self.went_back = False
-        """Whether the list is older than what was known before it."""
+
+    def is_older(self, version: int) -> bool:
+        """Whether a list of which no page was added is older than what was known before its request."""
+        return not self.version and version < self._newest
 
     def add(self, items: Iterable[Object], version: int) -> None:
         """Store the objects of a page of the list at `version`."""
         if not self.version:
-            self.version = version
-            self.went_back = version < self._newest
-            if self.went_back:
+            if self.is_older(version):
                 self._cache.distrust(self._resource, self._namespace)
+            self.version = version
             # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
             self._cache.forget_tombstones(self._resource, self._namespace, version)
             self._cache.forget_ignored(self._resource, self._namespace)

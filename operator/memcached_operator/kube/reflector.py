@@ -34,6 +34,10 @@ MIN_BACKOFF, MAX_BACKOFF = 1.0, 30.0
 MISSING_PERIOD = 30.0
 """Seconds until a missing optional resource is listed again: its CRD is noticed within a minute."""
 
+OUTDATED_PERIOD = 30.0
+"""Seconds for which lists must be older than what is known until they are right: an API server may be outdated for a
+moment, but not for so long. Then its data was restored from a backup."""
+
 MIN_WATCH_DURATION = 5.0
 """Seconds. A watch that ends earlier counts as failed and is followed by a backoff."""
 
@@ -59,6 +63,7 @@ class Reflector:
     tried: asyncio.Event = field(default_factory=asyncio.Event)
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
+    _outdated_since: float | None = None
     _watching: asyncio.Timeout | None = None
 
     def __str__(self) -> str:
@@ -78,10 +83,20 @@ class Reflector:
         finally:
             self._watching = None
 
-    def restart(self) -> None:
-        """End the current watch; a list follows."""
+    def judge(self, *, older: bool) -> bool:
+        """Whether a list may be used. `older`: it has a lower version than was known before.
+
+        Ends the current watch of such a list, so that the next list follows soon. If the data was restored, the watch
+        would report nothing until the resourceVersion is as high again as at its start.
+        """
+        if not older:
+            self._outdated_since = None
+            return True
+        now = time.monotonic()
+        self._outdated_since = self._outdated_since or now
         if self._watching is not None:
             self._watching.reschedule(0)
+        return now - self._outdated_since >= OUTDATED_PERIOD
 
 
 ListFunc = Callable[[Reflector], Awaitable[None]]

@@ -242,6 +242,7 @@ class Manager:
         listing = self._cache.listing(resource, namespace)
         try:
             async for page in self._client.list(resource, namespace, reflector.selector):
+                self._check(reflector, older=listing.is_older(int(page.version)))
                 listing.add(page.items, int(page.version))
         except ApiError as error:
             if reflector.is_missing(error):
@@ -257,9 +258,6 @@ class Manager:
         self._missing.discard((resource, namespace))
         deleted = listing.end()
         reflector.version = str(listing.version)
-        if listing.went_back:
-            log.warning("%s: the API server's data was restored from a backup; all of it is read again", reflector)
-            reflector.restart()  # a watch sends no event until the resourceVersion is again as high as at its start
         if self._kind_of(resource):
             for before in deleted.values():
                 self._keep_less(resource, before)
@@ -268,6 +266,13 @@ class Manager:
             log.info("listed %s", reflector)
             reflector.synced.set()
             reflector.answered.set()
+
+    def _check(self, reflector: Reflector, *, older: bool) -> None:
+        """Raise ApiError if a list may not be used. `older`: it is older than what was known before its request."""
+        if not reflector.judge(older=older):
+            raise ApiError(0, "Outdated", "the list is older than what is known; the API server may be outdated")
+        if older:
+            log.warning("%s: the API server's data was restored from a backup; all of it is read again", reflector)
 
     def _set_missing(self, reflector: Reflector) -> None:
         if not reflector.missing:

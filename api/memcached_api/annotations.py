@@ -61,6 +61,14 @@ ARGS_ANNOTATION: Final = f"{OWN_PREFIX}args"
 """On a pod: the arguments of memcached, which can change while the pod runs. None contains a space. The operator writes
 it. The start script of the container and the agent read it, the agent to restart memcached after a change."""
 
+RING_ANNOTATION: Final = f"{OWN_PREFIX}ring"
+"""On a pod template of a MemcachedProxy, and so on each of its pods: the Memcached and the number of its slots in the
+routes, as `NAME/UID/SERVERS`. The operator writes it, and reads it to find the slots that are in use."""
+
+ROUTES_ANNOTATION: Final = f"{OWN_PREFIX}routes"
+"""On a pod template of a MemcachedProxy, and so on each of its pods: the routes of memcached's proxy, in Lua. The
+operator writes it, the kubelet mounts it as a file, and memcached reads that when it starts."""
+
 REVOKE_ANNOTATION: Final = f"{OWN_PREFIX}revoke-other-authorities"
 """On the Secret of the webhook. An administrator sets it to `true`. The operator's next check then removes every other
 CA from the CA bundles, and then the annotation."""

@@ -6,7 +6,7 @@ import goldens
 from support import kube
 from support.kube import Object, eventually, kubectl
 
-LEVELS = {"memcached": "restricted", "appservice": "baseline"}
+LEVELS = {"memcached": "restricted", "memcachedproxy": "restricted", "appservice": "baseline"}
 """The Pod Security level of each kind's pods: those of an AppService run as the user of their image."""
 
 REFERENCES = ("priorityClassName", "runtimeClassName", "serviceAccountName")

@@ -48,7 +48,7 @@ from memcached_operator.shared.foreign import (
     observed,
     rollout_notice,
 )
-from memcached_operator.shared.images import live_image
+from memcached_operator.shared.images import forged_notices, live_image
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
@@ -238,11 +238,7 @@ def _workload_notices(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images)
     yield from problem_notice(spec, image, snapshot.cr["metadata"])
     if live is None:
         return
-    for name in choice.forged:
-        yield (
-            f"{live['kind']} {live['metadata']['name']}: another client changed the annotation {name}, which is not an "
-            "image; the operator ignores it, and writes its default image"
-        )
+    yield from forged_notices(choice, live)
     yield from pause_notices(spec, live) if is_stable(spec) else ()
 
 

@@ -9,7 +9,7 @@ from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, needs_agent
 from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list, nested_map
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, nested_list
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
@@ -23,7 +23,7 @@ from memcached_operator.shared.foreign import (
     foreign_budget,
     observed,
 )
-from memcached_operator.shared.images import chosen
+from memcached_operator.shared.images import chosen, forged_notices
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
@@ -99,7 +99,7 @@ def _with_cache(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
             *notices(slots.name, cache, labels),
-            *_forged(live, choice.forged),
+            *(forged_notices(choice, live) if live is not None else ()),
             *kept,
         ),
         requeue_after=None if rings.ring == rings.announced else ANNOUNCE_DELAY,
@@ -134,12 +134,3 @@ def _ports(snapshot: Snapshot, spec: MemcachedProxySpec) -> list[int]:
         for port in nested_list(container, "ports")
     )
     return list(dict.fromkeys((spec.port, *existing)))
-
-
-def _forged(live: Object | None, names: tuple[str, ...]) -> Iterator[str]:
-    """A notice for each annotation with an image that another client has changed."""
-    for name in names:
-        yield (
-            f"Deployment {nested_map(live or {}, 'metadata').get('name', '')}: another client changed the annotation "
-            f"{name}, which is not an image; the operator ignores it, and writes its default image"
-        )

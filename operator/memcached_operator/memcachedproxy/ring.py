@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_operator.kube.resource import nested_map
-
-RING_ANNOTATION: Final = "memcached-operator.example.com/ring"
-"""Annotation of a pod and of the pod template: the ring in the routes of the pod, as `NAME/UID/SERVERS`."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The images of an object: those of its spec, or those that the operator chose for it when it was created."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
@@ -38,6 +39,15 @@ def chosen(image: str | None, agent: Agent | None, live: Object | None, defaults
     )
     recorded = nested_map(live or {}, "metadata", "annotations")
     return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
+
+
+def forged_notices(choice: Chosen, live: Object) -> Iterator[str]:
+    """A notice for each annotation of the workload that another client has changed to what is not an image."""
+    for name in choice.forged:
+        yield (
+            f"{live['kind']} {live['metadata']['name']}: another client changed the annotation {name}, which is not an "
+            "image; the operator ignores it, and writes its default image"
+        )
 
 
 def live_image(live: Object | None, container: str) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, Snapshot
 from memcached_operator.kube.resource import (
@@ -17,7 +18,6 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
-from memcached_operator.memcachedproxy.ring import RING_ANNOTATION
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.shared.foreign import Budget
 from memcached_operator.workloads.selectors import Selector

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.resolved import settings
 from memcached_api.memcachedproxy.types import decode_spec
 from memcached_operator.memcachedproxy.desired.routes import routes
 from memcached_operator.memcachedproxy.references import Slots
-from memcached_operator.memcachedproxy.ring import RING_ANNOTATION, Ring, next_ring, ring_of
+from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 from unit.builders import memcachedproxy
 
 

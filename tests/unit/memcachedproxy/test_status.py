@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from memcached_api import conditions as c
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import MemcachedProxyStatus
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
-from memcached_operator.memcachedproxy.ring import RING_ANNOTATION
 from memcached_operator.memcachedproxy.status import caches
 from memcached_operator.status.conditions import debounce_period, with_transition_times
 from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out

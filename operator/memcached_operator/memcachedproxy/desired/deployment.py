@@ -9,14 +9,15 @@ from typing import Any, Final
 
 import msgspec
 
+from memcached_api.annotations import RING_ANNOTATION, ROUTES_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.resolved import requirements, settings
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout, needs_agent
 from memcached_api.shared.rules.placing import ZERO
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcachedproxy.desired.routes import ROUTES_ANNOTATION, routes
+from memcached_operator.memcachedproxy.desired.routes import routes
 from memcached_operator.memcachedproxy.references import Slots
-from memcached_operator.memcachedproxy.ring import RING_ANNOTATION, Ring
+from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.shared import agent, pods
 from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
 from memcached_operator.shared.placement import strategy

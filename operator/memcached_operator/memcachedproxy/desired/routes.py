@@ -9,9 +9,6 @@ from memcached_api.memcachedproxy.limits import BUFFERS
 from memcached_api.memcachedproxy.resolved import Settings
 from memcached_operator.memcachedproxy.references import Slots
 
-ROUTES_ANNOTATION: Final = "memcached-operator.example.com/routes"
-"""Annotation of a pod and of the pod template: the routes."""
-
 RETRY_SECONDS, FAILURES = 1, 3
 """A server is marked as unreachable after FAILURES failures, and then tried again every RETRY_SECONDS."""
 

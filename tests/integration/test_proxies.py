@@ -1,0 +1,104 @@
+"""A Memcached and its MemcachedProxy on API servers: fields that they must store, and who waits for whom.
+
+tests/simulation/test_proxies.py has the orders and the failures.
+"""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from integration.control_plane import ControlPlane, eventually
+from integration.test_manager import IMAGE, cache, create, patch, run_operator, wait_until_ready
+from integration.test_placing_budgets import QUIET
+from memcached_api.annotations import RING_ANNOTATION
+from memcached_api.images import Images
+from memcached_operator.kube.client import ApiClient
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS, Key, Object, nested_map
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES, memcachedproxy
+from support.draining import condition
+
+pytestmark = pytest.mark.server
+
+RELEASE = "docker.io/library/memcached:1.6.45"
+KINDS = (memcached(Images(IMAGE)), memcachedproxy(Images(RELEASE)))
+
+
+def front(namespace: str, **spec: Any) -> Object:
+    """A proxy in front of the Memcached `cache`."""
+    return {
+        "apiVersion": MEMCACHEDPROXIES.api_version,
+        "kind": MEMCACHEDPROXIES.kind,
+        "metadata": {"name": "front", "namespace": namespace},
+        "spec": {"memcachedRef": {"name": "cache"}, "image": RELEASE, **spec},
+    }
+
+
+async def make(client: ApiClient, obj: Object) -> None:
+    """Create a proxy."""
+    await client.request("POST", MEMCACHEDPROXIES.path(obj["metadata"]["namespace"]), obj)
+
+
+async def ring(client: ApiClient, namespace: str) -> str:
+    """The ring in the pod template; without the uid of the Memcached."""
+    live = await client.get(Key(DEPLOYMENTS, namespace, "front"))
+    text = nested_map(live or {}, "spec", "template", "metadata", "annotations").get(RING_ANNOTATION, "//")
+    name, _, servers = text.split("/")
+    return f"{name}/{servers}"
+
+
+def test_proxy_that_is_created_first_follows_the_size_of_its_cache(plane: ControlPlane, namespace: str) -> None:
+    key = Key(MEMCACHEDPROXIES, namespace, "front")
+
+    async def reason(client: ApiClient, kind: str, wanted: str) -> bool:
+        return condition(await client.get(key) or {}, kind).get("reason") == wanted
+
+    async def replicas(client: ApiClient, wanted: int) -> bool:
+        live = await client.get(Key(STATEFULSETS, namespace, "cache"))
+        return nested_map(live or {}, "spec").get("replicas") == wanted
+
+    async def scenario(client: ApiClient) -> None:
+        await make(client, front(namespace))
+        assert await eventually(lambda: reason(client, "Degraded", "ReferenceNotFound"))
+        assert await client.get(Key(SERVICES, namespace, "front")) is not None
+        assert await client.get(Key(DEPLOYMENTS, namespace, "front")) is None
+        await create(client, cache(namespace, size=2, identity="Stable", image=RELEASE))
+        await wait_until_ready(client, namespace)
+        found = await wait_until_ready(client, namespace, "front", MEMCACHEDPROXIES)
+        assert found["status"]["caches"] == [{"name": "cache", "servers": 2}]
+        assert found["status"]["address"] == f"front.{namespace}.svc.cluster.local:11211"
+        for size in (3, 1):
+            await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"size": size}})
+            await eventually(lambda wanted=size: replicas(client, wanted))
+            await wait_until_ready(client, namespace)
+            found = await wait_until_ready(client, namespace, "front", MEMCACHEDPROXIES)
+            assert found["status"]["caches"] == [{"name": "cache", "servers": size}]
+            assert await ring(client, namespace) == f"cache/{size}"
+        audit = plane.audit()
+        await patch(client, key, {"metadata": {"labels": {"a": "b"}}})
+        await asyncio.to_thread(audit.wait_until_quiet, QUIET, namespace)
+        assert audit.writes(namespace) == {"patch memcachedproxies": 1}, "this patch"
+
+    run_operator(plane, (namespace,), scenario, kinds=KINDS)
+
+
+def test_all_parts_of_the_pods_are_stored(plane: ControlPlane, namespace: str) -> None:
+    """Otherwise, each reconcile would write them again."""
+
+    async def scenario(client: ApiClient) -> None:
+        await create(client, cache(namespace, size=1, identity="Stable", image=RELEASE))
+        await make(client, front(namespace, size=1, networkPolicy={}, service={"trafficDistribution": "PreferClose"}))
+        await wait_until_ready(client, namespace, "front", MEMCACHEDPROXIES)
+        live = await client.get(Key(DEPLOYMENTS, namespace, "front"))
+        assert live is not None
+        assert live["spec"]["revisionHistoryLimit"] == 0
+        assert [each["name"] for each in live["spec"]["template"]["spec"]["dnsConfig"]["options"]] == [
+            *("ndots", "timeout", "attempts")
+        ]
+        audit = plane.audit()
+        await patch(client, Key(MEMCACHEDPROXIES, namespace, "front"), {"metadata": {"labels": {"a": "b"}}})
+        await asyncio.to_thread(audit.wait_until_quiet, QUIET, namespace)
+        assert audit.writes(namespace) == {"patch memcachedproxies": 1}, "this patch"
+
+    run_operator(plane, (namespace,), scenario, kinds=KINDS)

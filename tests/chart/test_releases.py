@@ -97,7 +97,7 @@ def shell(plane: ControlPlane, program: Helm, tmp_path: Path) -> Iterator[Shell]
     found.run(remove)
 
 
-CRD_NAMES = ("memcacheds.cache.example.com", "appservices.app.example.com")
+CRD_NAMES = ("memcacheds.cache.example.com", "memcachedproxies.cache.example.com", "appservices.app.example.com")
 
 
 def trust(shell: Shell) -> None:

@@ -10,7 +10,7 @@ from support.kube import kubectl
 from support.olm import VERSION, Releases
 from support.waiting import READY
 
-CRDS = ("memcacheds.cache.example.com", "appservices.app.example.com")
+CRDS = ("memcacheds.cache.example.com", "memcachedproxies.cache.example.com", "appservices.app.example.com")
 
 
 @pytest.fixture(scope="session", autouse=True)

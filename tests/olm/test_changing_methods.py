@@ -26,10 +26,13 @@ DOCUMENT = "".join((olm.ROOT / "docs" / name).read_text(encoding="utf-8") for na
 FIRST, SECOND = "0.1.0", "0.2.0"
 """The releases that docs/install-olm.md uses as examples."""
 CRD = "memcacheds.cache.example.com"
-CRDS = {f"customresourcedefinition.apiextensions.k8s.io/{name}" for name in (CRD, "appservices.app.example.com")}
+CRDS = {
+    f"customresourcedefinition.apiextensions.k8s.io/{name}"
+    for name in (CRD, "memcachedproxies.cache.example.com", "appservices.app.example.com")
+}
 ROLES = {
     f"clusterrole.rbac.authorization.k8s.io/memcached-operator-{kind}-{role}-role"
-    for kind in ("memcached", "appservice")
+    for kind in ("memcached", "memcachedproxy", "appservice")
     for role in ("admin", "editor", "viewer")
 }
 KUBECTL = "kubectl -n memcached-operator-system "

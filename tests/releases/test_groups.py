@@ -13,6 +13,7 @@ GROUP, APP_GROUP = "cache.acme.io", "web.acme.io"
 DOTTED = ("cache.example.com", "app.example.com", "memcached-operator.example.com")
 BEFORE = (*DOTTED, "cache-example-com", "app-example-com")
 SUITES = ("tests/unit/api", "tests/unit/config", "tests/unit/bundle", "tests/unit/crds", "tests/unit/memcached",
+          "tests/unit/memcachedproxy",
           "tests/unit/appservice", "tests/unit/webhooks", "tests/unit/agent", "tests/unit/test_goldens.py")  # fmt: skip
 """The unit tests of what names a group."""
 
@@ -40,7 +41,11 @@ def test_no_file_names_the_old_groups(tree: Tree) -> None:
 
 def test_crds_and_catalog_have_the_new_groups(tree: Tree) -> None:
     crds = [yaml.safe_load(path.read_text()) for path in sorted((tree.root / "config/crd/bases").glob("*.yaml"))]
-    assert {each["metadata"]["name"] for each in crds} == {f"memcacheds.{GROUP}", f"appservices.{APP_GROUP}"}
+    assert {each["metadata"]["name"] for each in crds} == {
+        f"memcacheds.{GROUP}",
+        f"memcachedproxies.{GROUP}",
+        f"appservices.{APP_GROUP}",
+    }
     catalog = list(yaml.safe_load_all((tree.root / "catalog/memcached-operator/catalog.yaml").read_text()))
     kinds = {
         item["value"]["group"] for entry in catalog for item in entry.get("properties", []) if item["type"] == "olm.gvk"

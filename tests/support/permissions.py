@@ -15,6 +15,7 @@ API = "/apis/rbac.authorization.k8s.io/v1"
 NEVER_REQUESTED = {
     ("update", "app.example.com", "appservices/finalizers"),
     ("update", "cache.example.com", "memcacheds/finalizers"),
+    ("update", "cache.example.com", "memcachedproxies/finalizers"),
 }
 """Granted but never requested: the API server checks it before a child may have an owner that blocks deletion."""
 
@@ -122,6 +123,16 @@ SLOT_CHILDREN = {"statefulsets": "slots", "configmaps": "slots-connection"}
 """The further children of the Memcached `slots`, and their names."""
 
 
+def _proxy(namespace: str) -> Object:
+    """A proxy of the Memcached `slots`, which is created later. It has a Service before."""
+    return {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "MemcachedProxy",
+        "metadata": {"name": "front", "namespace": namespace},
+        "spec": {"memcachedRef": {"name": "slots"}, "size": 1, "resources": SMALL},
+    }
+
+
 def exercise(controllers: str) -> None:
     """Let the controller use each of its permissions. `controllers`: the namespace of its pods.
 
@@ -130,6 +141,7 @@ def exercise(controllers: str) -> None:
     with kube.temporary_namespace() as namespace:
         kube.apply(memcached(namespace, size=1, resources=SMALL))
         kube.apply(appservice.appservice(namespace, ports=[{"port": 80}], resources=SMALL))
+        kube.apply(_proxy(namespace))
         wait_until_ready(namespace)
         appservice.wait_until_ready(namespace)
         _exercise_monitors(namespace)
@@ -143,6 +155,7 @@ def exercise(controllers: str) -> None:
             eventually(lambda clients=clients: _clients(namespace) == clients["from"], description="the policy is")
         _delete_former(namespace, "cache", dict.fromkeys(CHILDREN, "cache"))
         _restore(namespace, {"services": "app"})
+        _restore(namespace, {"services": "front"})
         _exercise_slots(namespace)
         _exercise_updates(namespace)
         _exercise_conflicts(namespace)

@@ -30,6 +30,7 @@ MINIMUM_REPLICAS_UNAVAILABLE: Final = "MinimumReplicasUnavailable"
 # Progressing
 ROLLING_OUT: Final = "RollingOut"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
+WAITING_FOR_PROXIES: Final = "WaitingForProxies"
 PAUSED: Final = "Paused"
 ROLLOUT_COMPLETE: Final = "RolloutComplete"
 
@@ -41,6 +42,8 @@ SECRET_UNAVAILABLE: Final = "SecretUnavailable"  # noqa: S105 - a reason
 APPLY_FAILED: Final = "ApplyFailed"
 CONFLICT: Final = "Conflict"
 INVALID_SPEC: Final = "InvalidSpec"
+REFERENCE_NOT_FOUND: Final = "ReferenceNotFound"
+REFERENCE_INVALID: Final = "ReferenceInvalid"
 AS_EXPECTED: Final = "AsExpected"
 
 OTHER_REASON: Final = "another"
@@ -72,10 +75,18 @@ _MEANINGS: Final = {
             "A child of a deleted object with the same name is still being deleted.",
             "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion.",
         ),
+        WAITING_FOR_PROXIES: Meaning(
+            (
+                "The size of a Memcached has been reduced, but a MemcachedProxy still uses a slot that is to be "
+                "removed. The slot is kept until no pod of the MemcachedProxy uses it."
+            ),
+            "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
+            "cannot start. If it is deleted or refers to another Memcached, the slot is removed.",
+        ),
         PAUSED: Meaning(
             "The rollout is paused. Changes that require new pods wait, and all other changes are applied.",
-            "Set `spec.rollout.paused` of a Memcached to false. For an AppService, run `kubectl rollout resume` for "
-            "its Deployment.",
+            "Set `spec.rollout.paused` of a Memcached or a MemcachedProxy to false. For an AppService, run `kubectl "
+            "rollout resume` for its Deployment.",
         ),
         ROLLOUT_COMPLETE: Meaning("Every pod matches the spec."),
         STALLED: Meaning("The rollout is stalled.", "See the Degraded condition."),
@@ -88,6 +99,18 @@ _MEANINGS: Final = {
             ),
             "Correct the field that the message names.",
             stalls=True,
+        ),
+        REFERENCE_INVALID: Meaning(
+            (
+                "The Memcached to which a MemcachedProxy refers exists, but memcached's proxy cannot use it. Pods that "
+                "run are not changed."
+            ),
+            "Change the field that the message names, or refer to another Memcached.",
+            stalls=True,
+        ),
+        REFERENCE_NOT_FOUND: Meaning(
+            "The Memcached to which a MemcachedProxy refers does not exist. Pods that run are not changed.",
+            "Create the Memcached, or correct `spec.memcachedRef.name`.",
         ),
         CONFLICT: Meaning(
             "The name of a child, or of a slot's pod, is already used by an object that was created manually, or that "

@@ -67,6 +67,7 @@ class Kind(Generic[Spec]):
     `features`: the features that a field of the spec switches on, by its path below `spec`. A section is on while it is
     present, and `enabled`, if it has this field, is not false. A boolean is on with true. A mode, which is an
     enumeration, is off with its first value, the default.
+    `refers_to`: the names of the kinds whose objects its objects name. It is served only together with these.
     """
 
     group: str
@@ -82,6 +83,7 @@ class Kind(Generic[Spec]):
     transitions: tuple[TransitionRule, ...] = ()
     changes: Mapping[str, str] = field(default_factory=dict[str, str])
     features: Mapping[str, str] = field(default_factory=dict[str, str])
+    refers_to: tuple[str, ...] = ()
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
         """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""

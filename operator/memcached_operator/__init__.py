@@ -1,3 +1,3 @@
-"""The controller process: reconciles Memcached and AppService objects."""
+"""The controller process: reconciles Memcached, MemcachedProxy and AppService objects."""
 
 __version__ = "0.1.0"

@@ -118,7 +118,7 @@ def _domain(_: click.Context, parameter: click.Parameter, text: str) -> str:
 )
 @process_options
 def main(log_level: str, log_format: str, certificate_lifetime: str, **options: Any) -> None:
-    """Reconcile Memcached and AppService objects.
+    """Reconcile Memcached, MemcachedProxy and AppService objects.
 
     Connects to the cluster that KUBECONFIG selects, or to the cluster it runs in. Every option can also be set
     by the environment variable MEMCACHED_OPERATOR_<OPTION>.

@@ -8,15 +8,16 @@ from memcached_api.kind import Kind
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import ReconciledKind
 from memcached_operator.memcached.controller import memcached
+from memcached_operator.memcachedproxy.controller import memcachedproxy
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 
 
 def kinds(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> list[ReconciledKind]:
     """Every kind that this operator reconciles.
 
-    `defaults`: the images of Memcacheds that name none. `cluster_domain`: the DNS domain of the cluster.
+    `defaults`: the images of objects that name none. `cluster_domain`: the DNS domain of the cluster.
     """
-    return [memcached(defaults, cluster_domain), appservice()]
+    return [memcached(defaults, cluster_domain), memcachedproxy(defaults, cluster_domain), appservice()]
 
 
 def selected(reconciled: Iterable[ReconciledKind], wanted: Iterable[Kind[Any]]) -> list[ReconciledKind]:

@@ -24,6 +24,7 @@ from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 
 POLL, MAX_POLL = 0.25, 1.0
 """Seconds between two attempts of `wait_until`: at first, and when it has waited for long."""
@@ -39,7 +40,7 @@ ROLES: dict[str, list[Object]] = {
     for path in (ROOT / "config/rbac" / name for name in ("role.yaml", "leader_election_role.yaml"))
 }
 """The operator's permissions from config/rbac: rules by file name."""
-WATCHED = 12
+WATCHED = 13
 """Number of resources that the operator watches, with PodMonitors and PrometheusRules, which the control planes of the
 tests serve."""
 
@@ -216,7 +217,7 @@ class Plane:
         return Operator(arguments_of(namespace, settings), environment, settings.sources, log)
 
     async def _clear(self, namespace: str) -> None:
-        for resource in (MEMCACHEDS, APPSERVICES):
+        for resource in (MEMCACHEDPROXIES, MEMCACHEDS, APPSERVICES):
             await self.client.request("DELETE", resource.path(namespace))
 
 

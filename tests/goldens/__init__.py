@@ -21,7 +21,9 @@ import yaml
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import appservice
 from memcached_operator.kind import Snapshot
+from memcached_operator.kube.resource import Key
 from memcached_operator.memcached.controller import memcached
+from memcached_operator.memcachedproxy.controller import memcachedproxy
 
 Object = dict[str, Any]
 
@@ -31,7 +33,11 @@ IMAGE = "docker.io/library/memcached:1.6.38"
 """The operator's default of the day, for shapes that name no image."""
 
 
-KINDS = {"memcached": memcached(Images(IMAGE)), "appservice": appservice()}
+KINDS = {
+    "memcached": memcached(Images(IMAGE)),
+    "memcachedproxy": memcachedproxy(Images("docker.io/library/memcached:1.6.45")),
+    "appservice": appservice(),
+}
 """Every kind, by the folder of its goldens."""
 
 
@@ -63,7 +69,32 @@ def text(*found: Object) -> str:
 
 def children(cr: Object) -> list[Object]:
     """The children of an object of which nothing is there yet."""
-    return list(KINDS[cr["kind"].lower()].plan(Snapshot(cr), datetime.now(UTC)).children or ())
+    return list(KINDS[cr["kind"].lower()].plan(snapshot(cr), datetime.now(UTC)).children or ())
+
+
+def snapshot(cr: Object, children: dict[Key, Object] | None = None) -> Snapshot:
+    """An object with these children. A Memcached to which it refers has three slots, which are ready."""
+    meta = cr["metadata"]
+    found: dict[Key, Any] = {}
+    for reference in KINDS[cr["kind"].lower()].references:
+        for name in reference.names(cr):
+            found[Key(reference.resource, meta["namespace"], name)] = reference.reads(_slots(name, meta["namespace"]))
+    return Snapshot(cr, children or {}, referenced=found)
+
+
+def _slots(name: str, namespace: str) -> Object:
+    """A Memcached with three slots."""
+    servers = [f"{name}-{slot}.{name}.{namespace}.svc.cluster.local:11211" for slot in range(3)]
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": "00000000-0000-0000-0000-00000000000f",
+            "generation": 1,
+        },
+        "spec": {"identity": "Stable", "size": 3, "image": "docker.io/library/memcached:1.6.45"},
+        "status": {"observedGeneration": 1, "readyReplicas": 3, "servers": servers},
+    }
 
 
 class _Dumper(yaml.SafeDumper):

@@ -7,7 +7,8 @@ from typing import Any, Final
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
-from support import invalid_appservice, invalid_memcached
+from memcached_api.memcachedproxy.types import MEMCACHEDPROXY
+from support import invalid_appservice, invalid_memcached, invalid_memcachedproxy
 from support.invalid_memcached import InvalidObject, Spec
 
 
@@ -37,6 +38,13 @@ class Tables:
 
 TABLES: Final = (
     Tables(MEMCACHED, {}, invalid_memcached.RULES, invalid_memcached.TYPES, invalid_memcached.VALID),
+    Tables(
+        MEMCACHEDPROXY,
+        {"memcachedRef": {"name": "sessions"}},
+        invalid_memcachedproxy.RULES,
+        invalid_memcachedproxy.TYPES,
+        invalid_memcachedproxy.VALID,
+    ),
     Tables(
         APPSERVICE,
         {"image": "docker.io/library/nginx:1.28"},

@@ -42,6 +42,30 @@ def appservice(name: str = "app", **spec: Any) -> Object:
     }
 
 
+def memcachedproxy(name: str = "front", **spec: Any) -> Object:
+    """A MemcachedProxy in namespace `test` that refers to the Memcached `cache`."""
+    return {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "MemcachedProxy",
+        "metadata": {"name": name, "namespace": "test", "uid": "proxy", "generation": 1, "resourceVersion": "1"},
+        "spec": {"memcachedRef": {"name": "cache"}, **spec},
+    }
+
+
+def slots(servers: int, *, ready: int | None = None, spec: Object | None = None, **meta: Any) -> Object:
+    """A Memcached with slots, whose status has the addresses of this number of servers. `ready`: by default all."""
+    defaults: Object = {"identity": "Stable", "size": servers, "image": "docker.io/library/memcached:1.6.45"}
+    cr = memcached(**{**defaults, **(spec or {})})
+    addresses = [f"cache-{slot}.cache.test.svc.cluster.local:11211" for slot in range(servers)]
+    status = {
+        "observedGeneration": 1,
+        "readyReplicas": servers if ready is None else ready,
+        "replicas": servers,
+        "servers": addresses,
+    }
+    return {**cr, "metadata": {**cr["metadata"], **meta}, "status": status}
+
+
 def owned(cr: Object | None = None, resource: Resource = DEPLOYMENTS, *, version: int = 10, **meta: Any) -> Object:
     """A live child without a spec, controlled by a Memcached unless `ownerReferences` says otherwise."""
     return {

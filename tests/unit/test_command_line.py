@@ -36,7 +36,14 @@ INVALID = {
     "duration without a unit": ("--certificate-lifetime=90", "'90': invalid duration"),
     "duration too long": ("--certificate-lifetime=99999999999999h", "2160h, at most 3650 days"),
     "pattern of namespaces": ("--watch-namespaces=team-*", "'team-*': invalid namespace name"),
-    "unknown kind": ("--kinds=memcached,redis", "'redis': unknown kind; use one or more of memcached, appservice"),
+    "kind without the one to which it refers": (
+        "--kinds=memcachedproxy,appservice",
+        "'memcachedproxy': its objects refer to objects of memcached; add this kind",
+    ),
+    "unknown kind": (
+        "--kinds=memcached,redis",
+        "'redis': unknown kind; use one or more of memcached, memcachedproxy, appservice",
+    ),
     "image with a space": ("--default-image=A b", "'A b': invalid image reference"),
     "domain with a leading dot": ("--cluster-domain=.local", "'.local': invalid DNS domain"),
     "sync period below a second": ("--sync-period=0", "0.0 is not in the range x>=1"),
@@ -75,8 +82,9 @@ KINDS_OF: dict[str, tuple[list[str], tuple[Kind[Any], ...]]] = {
     "nothing": ([], KINDS),
     "empty": (["--kinds="], KINDS),
     "one": (["--kinds=memcached"], KINDS[:1]),
-    "another one": (["--kinds", "AppService"], KINDS[1:]),
-    "both in another order": (["--kinds= appservice , Memcached,"], KINDS),
+    "another one": (["--kinds", "AppService"], KINDS[2:]),
+    "two in another order": (["--kinds= appservice , Memcached,"], (KINDS[0], KINDS[2])),
+    "a kind and the one to which it refers": (["--kinds=memcachedproxy,memcached"], KINDS[:2]),
 }
 
 

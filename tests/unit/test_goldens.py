@@ -11,8 +11,8 @@ from memcached_api.annotations import INTENT_ANNOTATION
 from memcached_api.appservice.types import AppServiceSpec
 from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.memcachedproxy.types import MemcachedProxySpec
 from memcached_api.values import nested_field
-from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.reconcile.apply import build_intent
@@ -20,7 +20,7 @@ from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]
-SPECS = {"memcached": MemcachedSpec, "appservice": AppServiceSpec}
+SPECS = {"memcached": MemcachedSpec, "memcachedproxy": MemcachedProxySpec, "appservice": AppServiceSpec}
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -34,7 +34,7 @@ def test_upgrade_does_not_change_children_of_an_earlier_release(path: Path) -> N
     kind = {**goldens.KINDS, "memcached": memcached(Images("example.com/memcached:next"))}[cr["kind"].lower()]
     resources = {resource.kind: resource for resource in kind.owns}
     live = {key_of(resources[child["kind"]], child): child for child in before}
-    after = [build_intent(cr, child) for child in kind.plan(Snapshot(cr, live), NOW).children or ()]
+    after = [build_intent(cr, child) for child in kind.plan(goldens.snapshot(cr, live), NOW).children or ()]
     assert goldens.text(*map(without_digest, after)) == goldens.text(*map(without_digest, before))
     assert [is_current(*pair) for pair in zip(after, before, strict=True)] == [True] * len(before)
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from bundle.images import related_variables, repository
 from bundle.objects import Object, Rendered
+from chart.kinds import LEADING
 from chart.objects.places import COMPONENT, SECTIONS
 from chart.schema import (
     BOOLEAN,
@@ -26,7 +27,6 @@ from chart.schema import (
 from chart.sources import Sources
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.memcached.types import MEMCACHED
-from memcached_api.registry import KINDS
 from memcached_api.scheduling import Affinity, Toleration
 from memcached_api.shared.placing import NetworkPolicyPeer
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
@@ -93,21 +93,21 @@ def _image(section: str, image: str, version: str = "") -> Iterator[Setting]:
 
 
 def _scope() -> Iterator[Setting]:
-    kinds = [kind.name.lower() for kind in KINDS]
+    kinds = [kind.name.lower() for kind in LEADING]
     alone = MEMCACHED.name.lower()
     yield Setting(
         "kinds",
         kinds,
-        f"The kinds that the operator serves: all, or only `{alone}`. The CustomResourceDefinition, webhooks, roles "
-        "and permissions of a kind that you leave out are not installed. Objects of a kind that you remove later stay, "
-        "but are not reconciled.",
+        f"The kinds that the operator serves: all, or only `{alone}`, which includes MemcachedProxy. The "
+        "CustomResourceDefinition, webhooks, roles and permissions of a kind that you leave out are not installed. "
+        "Objects of a kind that you remove later stay, but are not reconciled.",
         {"oneOf": [{**many(choice(*kinds)), "uniqueItems": True, "minItems": len(kinds)}, {"const": [alone]}]},
     )
     yield Setting(
         "watchNamespaces",
         [],
         "The namespaces in which the operator reconciles objects. If empty, all namespaces. If you list "
-        "namespaces, the controller has permissions on Memcacheds and AppServices only there, through a RoleBinding in "
+        "namespaces, the controller has permissions on objects of these kinds only there, through a RoleBinding in "
         "each. The namespaces must exist.",
         NAMESPACES,
     )

@@ -112,7 +112,7 @@ def _entries(schema: Schema) -> Schema:
 
 def _steps(at: str) -> Iterator[str]:
     """The way to a rule's node. Nothing may be said of metadata but at the root."""
-    if not at.startswith("metadata."):
+    if at and not at.startswith("metadata."):
         yield from at.replace("[*]", ".*").split(".")
 
 

@@ -31,7 +31,9 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_deployment(top: Commands) -> None:
     top.add("install", run_install, "Install the CRDs.")
-    top.add("uninstall", run_uninstall, "Remove the CRDs, and with them every Memcached and AppService.")
+    top.add(
+        "uninstall", run_uninstall, "Remove the CRDs, and with them every Memcached, MemcachedProxy and AppService."
+    )
     deploy = top.add("deploy", run_deploy, "Deploy the operator and wait until its admission webhooks respond.")
     undeploy = top.add("undeploy", run_undeploy, "Remove the operator and its CRDs.")
     _add_release(deploy)

@@ -16,7 +16,11 @@ PREFIX = "memcached-operator"
 DEPLOYMENTS = {f"{PREFIX}-controller-manager": "manager", f"{PREFIX}-webhook": "webhook"}
 """The Deployments, and the container of each."""
 CRDS = "config/crd"
-LISTS = ("/apis/cache.example.com/v1/memcacheds", "/apis/app.example.com/v1/appservices")
+LISTS = (
+    "/apis/cache.example.com/v1/memcacheds",
+    "/apis/cache.example.com/v1alpha1/memcachedproxies",
+    "/apis/app.example.com/v1/appservices",
+)
 SAMPLE = "config/samples/cache_v1_memcached.yaml"
 BUILD = "build/deploy"
 IMAGE_ID = "memcached-operator.example.com/image-id"

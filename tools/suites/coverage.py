@@ -79,6 +79,7 @@ PURE = (
     "webhooks/memcached_webhooks/patches.py",
     "webhooks/memcached_webhooks/review.py",
     "webhooks/memcached_webhooks/stored.py",
+    "webhooks/memcached_webhooks/defaults.py",
     "webhooks/memcached_webhooks/warnings.py",
 )
 SERVER = (

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from memcached_api.image import has_fixed_version
+from memcached_api.image import has_fixed_version, repository
 from memcached_api.validation.field_errors import FieldError, SpecDecodeError, truncate
 
 Spec = TypeVar("Spec")
@@ -30,11 +30,18 @@ def image_warnings(image: str | None, field: str = "spec.image") -> Iterator[str
         yield f"{field} {truncate(image, MAX_IMAGE_LENGTH)} has no fixed version; new pods may run a different one"
 
 
+def outdated_warnings(field: str, image: str | None, default_image: str) -> Iterator[str]:
+    """A warning if an image that is kept is another one than the default of the same repository."""
+    if image and image != default_image and repository(image) == repository(default_image):
+        kept, default = (truncate(reference, MAX_IMAGE_LENGTH) for reference in (image, default_image))
+        yield f"{field} {kept} is kept; this operator's default is {default}"
+
+
 def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str = FEW) -> Iterator[str]:
     """A warning if fields change that replace the pods. `pods`: their number. `lost`: what they lose."""
     if fields:
         replaced, possessive = ("1 pod", "its") if pods == 1 else (f"{pods} pods, {pace}", "their")
-        yield f"{_names(fields)}: this change replaces {replaced}{f'; {possessive} {lost} are lost' if lost else ''}"
+        yield f"{names(fields)}: this change replaces {replaced}{f'; {possessive} {lost} are lost' if lost else ''}"
 
 
 def in_place_warnings(
@@ -54,7 +61,7 @@ def in_place_warnings(
     number = "1 pod" if pods == 1 else f"{pods} pods"
     verb, place = effect_text
     paced = f"{verb} {number}{place}{'' if pods == 1 else f', {pace}'}"
-    yield f"{_names(fields)}: this change {paced}; {lost}{_without_resize(pods) if resizes else ''}"
+    yield f"{names(fields)}: this change {paced}; {lost}{_without_resize(pods) if resizes else ''}"
 
 
 def _without_resize(pods: int) -> str:
@@ -62,7 +69,8 @@ def _without_resize(pods: int) -> str:
     return f". A cluster that cannot resize pods replaces {pronoun}, and {possessive} cached items are lost"
 
 
-def _names(fields: Sequence[str]) -> str:
+def names(fields: Sequence[str]) -> str:
+    """The paths of changed fields: the first one and the number of others if there are more than two."""
     return ", ".join(fields) if len(fields) <= 2 else f"{fields[0]} and {len(fields) - 1} more fields"
 
 

@@ -24,6 +24,12 @@ def limits_and_requests(resources: ResourceRequirements | None) -> tuple[Resourc
     return canonical_resource_list(resources.limits), canonical_resource_list(resources.requests)
 
 
+def cpu_limit(resources: ResourceRequirements | None) -> Decimal | None:
+    """The CPU limit of a spec in CPUs, or None."""
+    limit = resources.limits.get("cpu") if resources else None
+    return None if limit is None else parse_quantity(limit)
+
+
 def complete(
     limits: ResourceList, requests: ResourceList, cpu: str, request: str, limit: str
 ) -> dict[str, ResourceList]:

@@ -21,7 +21,7 @@ MAX_NAME_LENGTH: Final = 52  # characters: leaves 11 of a label's 63 for the has
 MAX_SUBDOMAIN_LENGTH: Final = 253  # characters; the limit for a Secret's name
 
 SUBDOMAIN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"  # DNS-1123
-_LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035 label, required for a Service's name
+LABEL: Final = "^[a-z]([-a-z0-9]*[a-z0-9])?$"  # DNS-1035 label, required for a Service's name
 _KNOWN_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 
 
@@ -57,7 +57,7 @@ def cel_quantity(value: str) -> str:
 
 
 def _is_name(name: Any) -> bool:
-    return isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and matches(_LABEL, name)
+    return isinstance(name, str) and len(name) <= MAX_NAME_LENGTH and matches(LABEL, name)
 
 
 _NAME_MESSAGE: Final = (
@@ -69,7 +69,7 @@ NAME: Final = Rule(
     "metadata.name",
     lambda name: () if _is_name(name) else (Violation("", name, _NAME_MESSAGE),),
     # A name is immutable, so an object that was stored under an older rule must remain editable.
-    f"oldSelf.hasValue() || (size(self.metadata.name) <= {MAX_NAME_LENGTH} && self.metadata.name.matches('{_LABEL}'))",
+    f"oldSelf.hasValue() || (size(self.metadata.name) <= {MAX_NAME_LENGTH} && self.metadata.name.matches('{LABEL}'))",
     _NAME_MESSAGE,
     field_path=".metadata.name",
 )

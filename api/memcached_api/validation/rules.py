@@ -25,7 +25,8 @@ class Violation(NamedTuple):
 class Rule:
     """One rule of a kind.
 
-    `path`: the path of the value, from the object's root; `[*]` means every entry of a list or map.
+    `path`: the path of the value, from the object's root; `[*]` means every entry of a list or map. Empty: the object,
+    and the paths of violations begin with `metadata` or `spec`.
     `cel`: the same rule for the CRD. `self` is the value at `path`, or the whole object for a path in `metadata`.
     `message`, `message_expression`, `field_path`: the message, messageExpression and fieldPath of the CEL rule.
     `inputs`: for a rule on several fields, these fields, below `path`. A violation implies that all of them are set,
@@ -162,6 +163,8 @@ def _select(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str
 def _split(path: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The path up to its first `[*]`, the fields of this part, and the remaining steps."""
     parent = path.partition("[*]")[0]
+    if not path:
+        return "", (), ()
     fields, steps = tuple(parent.split(".")), path.replace("[*]", ".*").split(".")
     return parent, fields, tuple(steps[len(fields) :])
 

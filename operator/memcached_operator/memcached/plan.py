@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from msgspec import structs
+
 from memcached_api import conditions as c
 from memcached_api.images import Images
 from memcached_api.memcached.resolved import Ports, slots_at_once
@@ -29,6 +31,7 @@ from memcached_operator.memcached.desired.service import has_slot_services, serv
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen, problem_notice
 from memcached_operator.memcached.interventions import interventions
+from memcached_operator.memcached.proxies import kept_size, waiting
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
@@ -67,7 +70,9 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         spec, errors = checked(cr)
         if spec is None:
             return invalid(errors)
-        workload = _workload(snapshot, spec, defaults)
+        # All other children are those of the new size.
+        kept = structs.replace(spec, size=kept_size(snapshot, spec.size)) if is_stable(spec) else spec
+        workload = _workload(snapshot, kept, defaults)
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         missing = _lacks_services(snapshot, spec)
         compared = _compared(snapshot, spec, workload)
@@ -75,7 +80,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         other_budget = foreign_budget(budgets, compared)
         children = (
             workload,
-            *services(cr, spec, ports),
+            *services(cr, kept, ports),
             *_connection(cr, spec, ports, cluster_domain, with_addresses=has_slot_services(spec) and not missing),
             *_budget(cr, spec, other_budget),
             *_network_policy(snapshot, spec, ports, workload),
@@ -86,7 +91,11 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
-            problems=(*autoscaler_problems(snapshot, MEMCACHED), *(decision.problems if decision else ())),
+            problems=(
+                *autoscaler_problems(snapshot, MEMCACHED),
+                *(decision.problems if decision else ()),
+                *(waiting(snapshot, spec.size) if is_stable(spec) else ()),
+            ),
             notices=(
                 *_budget_notices(spec, other_budget),
                 *comparison_notices(snapshot, compared, len(budgets)),

@@ -61,11 +61,15 @@ class Retention:
         return next(observing).view(key.resource, obj)
 
     def size(self, resource: Resource, obj: Object) -> int:
-        """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object."""
+        """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object.
+
+        That of its status counts too: slots that are still in use are kept after the size has been reduced.
+        """
         if resource not in self._by_resource:
             return 0
-        size = nested_map(obj, "spec").get("size")
-        return min(size, MAX_SIZE) if isinstance(size, int) else 1
+        size, replicas = nested_map(obj, "spec").get("size"), nested_map(obj, "status").get("replicas")
+        sizes = (size if isinstance(size, int) else 1, replicas if isinstance(replicas, int) else 0)
+        return min(max(sizes), MAX_SIZE)
 
     def is_needed(self, cache: Cache, key: Key) -> bool:
         """Whether an existing custom resource can have a child of this name."""

@@ -45,9 +45,12 @@ def certificate_secret(workload: Object) -> str | None:
     return next((secret["name"] for source in sources if (secret := nested_map(source, "secret")).get("name")), None)
 
 
-def tls_options(tls: TLS, port: int | None, plain_port: int | None = None) -> Iterator[str]:
-    """memcached's options. `port`: for clients with TLS. `plain_port`: for clients without TLS, if they are served."""
-    yield from ("-l", ",".join(_addresses(port, plain_port)), "-Z", "-o", ",".join(_settings(tls)))
+def tls_options(tls: TLS, port: int | None, plain_port: int | None = None, *, loopback: str = "notls") -> Iterator[str]:
+    """memcached's options. `port`: for clients with TLS. `plain_port`: for clients without TLS, if they are served.
+
+    `loopback`: the tags of the agent's listener.
+    """
+    yield from ("-l", ",".join(_addresses(port, plain_port, loopback)), "-Z", "-o", ",".join(_settings(tls)))
 
 
 def agent_tls_options(port: int | None) -> tuple[str, ...]:
@@ -75,12 +78,12 @@ def _source(name: str, files: dict[str, str], *, optional: bool = False) -> Obje
     return {"secret": source | ({"optional": True} if optional else {})}
 
 
-def _addresses(port: int | None, plain_port: int | None) -> Iterator[str]:
+def _addresses(port: int | None, plain_port: int | None, loopback: str) -> Iterator[str]:
     """The addresses on which memcached listens. `*` is IPv4 and, where it is enabled, IPv6."""
     yield f"*:{port}"
     if plain_port is not None:
         yield f"notls:*:{plain_port}"
-    yield f"notls:127.0.0.1:{LOOPBACK_PORT}"
+    yield f"{loopback}:127.0.0.1:{LOOPBACK_PORT}"
 
 
 def _settings(tls: TLS) -> Iterator[str]:

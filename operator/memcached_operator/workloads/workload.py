@@ -21,7 +21,7 @@ from memcached_operator.workloads.statefulset import started
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
-TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.ROLLING_OUT)
+TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.WAITING_FOR_PROXIES, c.ROLLING_OUT)
 """Reasons of transient problems, which are reported as Progressing."""
 
 

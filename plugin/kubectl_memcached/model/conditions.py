@@ -12,9 +12,15 @@ REMEDIES: Final = {
     ("Progressing", "WaitingForDeletion"): (
         "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion."
     ),
+    ("Progressing", "WaitingForProxies"): (
+        "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
+        "cannot start. If it is deleted or refers to another Memcached, the slot is removed."
+    ),
     ("Progressing", "Paused"): "Run `kubectl memcached resume NAME`.",
     ("Progressing", "Stalled"): "See the Degraded condition.",
     ("Degraded", "InvalidSpec"): "Correct the field that the message names.",
+    ("Degraded", "ReferenceInvalid"): "Change the field that the message names, or refer to another Memcached.",
+    ("Degraded", "ReferenceNotFound"): "Create the Memcached, or correct `spec.memcachedRef.name`.",
     ("Degraded", "Conflict"): (
         "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. The "
         "message names the other client and the remedy."

@@ -36,6 +36,7 @@ from memcached_operator.kube.resource import (
     nested_list,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support import mounting
 from support.lists import listed
@@ -51,6 +52,8 @@ DURATION = 5.0
 RESIZED = "slots-resized"
 """An object whose pods are updated in place, by a kubelet of their own."""
 RESIZE = CHANGES["resources"]
+FRONT: Mapping[str, Any] = {"memcachedRef": {"name": "slots"}, "size": 1, "image": IMAGE}
+"""Proxies of the slots."""
 OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, VICTIM): cache(size=2),
     (MEMCACHEDS, "lost"): cache(size=2, **MONITORED),
@@ -59,6 +62,8 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, "slots"): cache(size=2, **SLOTS),
     (MEMCACHEDS, "slots-lost"): cache(size=2, **SLOTS),
     (MEMCACHEDS, RESIZED): {**RESIZE.first, "size": 1},
+    (MEMCACHEDPROXIES, "front"): FRONT,
+    (MEMCACHEDPROXIES, "front-lost"): FRONT,
     (APPSERVICES, "app"): cache(**PORTS),
     (APPSERVICES, "app-lost"): cache(**PORTS),
     (APPSERVICES, "app-less"): cache(**PORTS),
@@ -67,6 +72,7 @@ OBJECTS: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
 CREATED: Mapping[tuple[Resource, str], Mapping[str, Any]] = {
     (MEMCACHEDS, "created"): cache(size=2, **MONITORED),
     (MEMCACHEDS, "slots-created"): cache(size=2, **SLOTS),
+    (MEMCACHEDPROXIES, "front-created"): FRONT,
     (APPSERVICES, "app-created"): cache(**PORTS),
 }
 """Objects that are created while a permission is missing."""
@@ -90,6 +96,7 @@ GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS, PROME
 DELETED: Mapping[str, tuple[Resource, ...]] = {
     "lost": (DEPLOYMENTS, SERVICES, *GUARD_RESOURCES),
     "app-lost": (DEPLOYMENTS, SERVICES),
+    "front-lost": (DEPLOYMENTS, SERVICES),
     "slots-lost": (STATEFULSETS,),
     "slots-lost-connection": (CONFIG_MAPS,),
 }
@@ -99,6 +106,7 @@ ONE_OF_EACH = (VICTIM, "lost", "created", "slots", "app")
 SORTS: Mapping[str, str] = {
     **dict.fromkeys((each.plural for each in GUARD_RESOURCES), "guard"),
     **dict.fromkeys(("statefulsets", "configmaps", "pods/resize"), "slots"),
+    **dict.fromkeys((f"memcachedproxies{part}" for part in ("", "/status", "/finalizers")), "front"),
     **dict.fromkeys(("appservices", "appservices/status", "appservices/finalizers"), "app"),
 }
 """How the names of the objects begin that need a permission for a resource; all need those that are not here."""
@@ -262,7 +270,7 @@ async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:
 
 async def in_some_condition(sandbox: Sandbox, message: str, reason: str = c.APPLY_FAILED) -> bool:
     """Whether a condition of any object has this text and reason."""
-    for resource in (MEMCACHEDS, APPSERVICES):
+    for resource in (MEMCACHEDS, MEMCACHEDPROXIES, APPSERVICES):
         items, _ = await listed(sandbox.client, resource, sandbox.namespace)
         for condition in (each for item in items for each in nested_list(item, "status", "conditions")):
             if message in condition["message"] and condition["reason"] == reason:

@@ -139,6 +139,7 @@ SPECIAL: Final[tuple[tuple[str, tuple[Remedy, ...]], ...]] = (
     (r"must not contain --.*; remove it", (remove_option,)),
     (r"must be at least 5 times spec.cache.threads plus 12", (to(32),)),
     (r"must be the name of a Secret|must be an object name|must be a key of the object's data", (to("sessions-1"),)),
+    (r"must be the name of a Memcached|refer to another Memcached", (to("sessions-1"),)),
     (r"set spec.tls.port, for example to 11212", (to(11212, "spec.tls.port"),)),
     (
         r"half of spec.cache.memory, which is 3Mi; lower this field or raise",

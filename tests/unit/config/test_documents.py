@@ -83,9 +83,9 @@ def unknown(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
 
 
 @cache
-def schemas_of(group: str) -> dict[str, Any]:
-    """The schema of each version of the kind of a group."""
-    (kind,) = (each for each in KINDS if each.group == group)
+def schemas_of(group: str, name: str) -> dict[str, Any]:
+    """The schema of each version of a kind."""
+    (kind,) = (each for each in KINDS if (each.group, each.name) == (group, name))
     crd = yaml.safe_load((ROOT / f"config/crd/bases/{group}_{kind.plural}.yaml").read_text())
     return {each["name"]: each["schema"]["openAPIV3Schema"] for each in crd["spec"]["versions"]}
 
@@ -94,7 +94,7 @@ def test_examples_have_known_fields() -> None:
     for page in PAGES:
         for example in examples(page):
             group, _, version = str(example["apiVersion"]).partition("/")
-            schemas = schemas_of(group)
+            schemas = schemas_of(group, example["kind"])
             assert (page.name, unknown(example["spec"], schemas[version]["properties"]["spec"])) == (page.name, [])
 
 

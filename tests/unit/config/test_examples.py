@@ -14,9 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from crds.crd import definition
 from memcached_api.memcached.memory import MEBIBYTE
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
+from memcached_api.registry import KINDS
 from memcached_webhooks.kinds.memcached import warnings
 from support import examples
 from support.code_blocks import blocks
@@ -27,6 +29,7 @@ from unit.config.test_documents import unknown
 MAX_LINES = 75
 FOREIGN_KINDS = {"Secret", "HorizontalPodAutoscaler", "Issuer", "Certificate"}
 """The kinds of objects in the examples that are not ours."""
+OTHER_KINDS = {kind.name: kind for kind in KINDS if kind != MEMCACHED}
 OVERHEAD = 60
 """Bytes of each item beside key and value, in docs/sizing.md."""
 
@@ -72,7 +75,11 @@ def schemas() -> dict[str, Object]:
 def test_manifest_is_valid(folder: Path) -> None:
     found = examples.memcacheds(folder)
     assert found
-    assert {obj["kind"] for obj in examples.objects(folder)} <= {MEMCACHED.name, *FOREIGN_KINDS}
+    assert {obj["kind"] for obj in examples.objects(folder)} <= {MEMCACHED.name, *OTHER_KINDS, *FOREIGN_KINDS}
+    for obj in examples.objects(folder):
+        if (kind := OTHER_KINDS.get(obj["kind"])) is not None:
+            assert kind.validate(obj) == []
+            assert unknown(obj, definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]) == []
     for obj in found:
         version = str(obj["apiVersion"]).removeprefix(f"{MEMCACHED.group}/")
         assert MEMCACHED.validate(obj) == []
@@ -138,10 +145,11 @@ def test_blocks_parse(folder: Path) -> None:
 
 @example
 def test_addresses_exist(folder: Path) -> None:
-    """Each address in the README and in certificates is one of a Memcached of the example, in its namespace."""
+    """Each address in the README and in certificates is one of an object of the example, in its namespace."""
     text = "".join(path.read_text() for path in sorted(folder.iterdir()))
     namespace = examples.namespace_of(folder)
     known = {name for obj in examples.memcacheds(folder) for name in addresses(examples.admitted(obj))}
+    known |= {obj["metadata"]["name"] for obj in examples.objects(folder) if obj["kind"] in OTHER_KINDS}
     found = {str(name).removesuffix(f".{namespace}") for name in re.findall(r"([\w.*-]+)\.svc\.cluster\.local", text)}
     assert found <= known
 

@@ -194,7 +194,7 @@ def test_memcached_alone_has_nothing_of_the_other_kind(default: Rendered) -> Non
     assert keys(default) - keys(alone) == {("CustomResourceDefinition", "appservices.app.example.com"), *roles}
     assert keys(alone) < keys(default)
     assert [each["metadata"]["name"] for each in alone.objects if "appservice" in str(each).lower()] == []
-    assert (arguments(default), arguments(alone)) == ([], ["--kinds=memcached"] * 2)
+    assert (arguments(default), arguments(alone)) == ([], ["--kinds=memcached,memcachedproxy"] * 2)
 
 
 def test_memcached_alone_has_everything_of_its_own_kind(default: Rendered) -> None:
@@ -204,7 +204,7 @@ def test_memcached_alone_has_everything_of_its_own_kind(default: Rendered) -> No
     assert fewer == [rule for rule in rules if rule["apiGroups"] != ["app.example.com"]]
     for kind in WEBHOOKS:
         (before,), (after,) = default.of(kind), alone.of(kind)
-        assert after["webhooks"] == before["webhooks"][:1]
+        assert after["webhooks"] == before["webhooks"][:2]
     changed = {WEBHOOKS[0], WEBHOOKS[1], "Deployment", "ClusterRole", POLICY}
     for each in alone.objects:
         if each != (before := default.one(each["kind"], each["metadata"]["name"])):
@@ -220,7 +220,7 @@ def test_memcached_alone_can_be_combined_with_other_overlays(tmp_path: Path, bas
     (tmp_path / "kustomization.yaml").write_text(f"resources: [{directory}]\ncomponents: [{component}]\n")
     rendered = render_directory(str(tmp_path))
     assert [each["metadata"]["name"] for each in rendered.objects if "appservice" in str(each).lower()] == []
-    assert arguments(rendered) == ["--kinds=memcached"] * 2
+    assert arguments(rendered) == ["--kinds=memcached,memcachedproxy"] * 2
 
 
 def selects(selector: dict[str, str], labels: dict[str, str]) -> bool:

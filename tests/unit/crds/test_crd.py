@@ -23,7 +23,7 @@ def nodes(schema: dict[str, Any], path: str) -> list[tuple[str, dict[str, Any]]]
 
 NODES = [node for kind in KINDS for node in nodes(object_schema(kind), kind.name)]
 PASSED_ON = re.compile(
-    r"Memcached\.spec\.podTemplate\.spec\.(affinity|tolerations|topologySpread\w+|securityContext)\b"
+    r"Memcached(Proxy)?\.spec\.podTemplate\.spec\.(affinity|tolerations|topologySpread\w+|securityContext)\b"
 )
 """Fields of Kubernetes that are written into the pod template unchanged, under Kubernetes' own bounds."""
 

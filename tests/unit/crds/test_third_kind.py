@@ -65,8 +65,10 @@ def test_policy_allows_its_children(files: dict[str, str]) -> None:
     text = files["config/admission-policies/children.yaml"]
     assert "['test.example.com/v1', 'Widget'],\n      ['test.example.com/v1beta1', 'Widget']]" in text
     assert "resources: [servicemonitors, servicemonitors/*]" in text
-    assert text.count("in ['memcached', 'appservice', 'widget']") == 2, "labels of pods, and selectors"
-    assert text.count("a Memcached, an AppService or a Widget") == 3, "a comment and two messages"
+    assert text.count("in ['memcached', 'memcached-proxy', 'appservice', 'widget']") == 2, (
+        "labels of pods, and selectors"
+    )
+    assert text.count("a Memcached, a MemcachedProxy, an AppService or a Widget") == 3, "a comment and two messages"
     assert "PrometheusRules or ServiceMonitors" in text
 
 
@@ -85,8 +87,10 @@ def test_component_of_memcached_leaves_it_out_too(files: dict[str, str]) -> None
 
 
 def test_component_for_a_kind_whose_role_is_not_a_part_of_that_of_all_kinds_is_an_error() -> None:
-    with pytest.raises(ValueError, match="the role for Memcached alone has other rules than the role for all kinds"):
-        component(REGISTERED[::-1], "memcached", (ROOT / config.POLICY).read_text())
+    with pytest.raises(
+        ValueError, match=r"the role for cache[.]example[.]com alone has other rules than the role for all kinds"
+    ):
+        component((REGISTERED[2], REGISTERED[0]), "memcached", (ROOT / config.POLICY).read_text())
 
 
 def test_kind_without_a_controller_is_an_error() -> None:

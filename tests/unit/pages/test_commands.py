@@ -21,6 +21,8 @@ REASONS = {
     "needs Argo CD or Flux": 3,
     "needs Velero": 1,
     "deletes a kind that other tests use": 1,
+    "tests/simulation/test_proxies.py runs both kinds": 1,
+    "tests/simulation/test_proxies.py changes the reference": 1,
     "tests/integration/test_migrating.py makes the same requests": 4,
 }
 """Why blocks are not run, and how many."""

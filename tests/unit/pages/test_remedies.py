@@ -28,6 +28,8 @@ SOURCES: Final = (
     "plugin/kubectl_memcached",
     "api/memcached_api/conditions.py",
     "webhooks/memcached_webhooks/kinds",
+    "webhooks/memcached_webhooks/defaults.py",
+    "operator/memcached_operator/memcachedproxy",
 )
 """Where users get remedies. Those of admission are all tried by one test, and those of command lines are left out."""
 VERBS: Final = (

@@ -18,7 +18,11 @@ AFTER = groups.chosen("cache.acme.io")
 
 
 def test_settings_are_the_groups_of_the_kinds() -> None:
-    assert {kind.name: kind.group for kind in KINDS} == {"Memcached": BEFORE.cache, "AppService": BEFORE.app}
+    assert {kind.name: kind.group for kind in KINDS} == {
+        "Memcached": BEFORE.cache,
+        "MemcachedProxy": BEFORE.cache,
+        "AppService": BEFORE.app,
+    }
     assert f"{BEFORE.annotations}/" == OWN_PREFIX
 
 

@@ -97,7 +97,7 @@ def test_flags_and_environment_variables(
     ("argument", "message"),
     [
         ("--default-image=A b", "'A b': invalid image reference"),
-        ("--kinds=redis", "'redis': unknown kind; use one or more of memcached, appservice"),
+        ("--kinds=redis", "'redis': unknown kind; use one or more of memcached, memcachedproxy, appservice"),
         ("--metrics-bind-address=x", "'x': invalid bind address"),
         ("--shutdown-delay=-1", "-1.0 is not in the range"),
         ("--log-level=loud", "'loud' is not one of"),

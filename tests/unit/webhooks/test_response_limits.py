@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
-from memcached_api.memcached.types import MEMCACHED
+from memcached_api.registry import KINDS
 from memcached_api.validation.field_errors import FieldError
 from memcached_webhooks.kinds import handlers
 from memcached_webhooks.review import (
@@ -85,8 +84,8 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=30, deadline=None)
 def test_response_is_never_large(obj: Any, stored: bool, path: str):
     old = obj if stored else None
-    kind = APPSERVICE if "appservice" in path else MEMCACHED
-    body = review(obj, old, name="", kind={"group": kind.group, "version": "v1", "kind": kind.name})
+    kind = next(each for each in KINDS if path.endswith(f"-{each.name.lower()}"))
+    body = review(obj, old, name="", kind={"group": kind.group, "version": kind.versions[0], "kind": kind.name})
     response, result = handle_review(msgspec.json.encode(body), HANDLERS[path])
     assert len(response) <= MAX_RESPONSE_SIZE
     if "/validate" in path and not stored:
@@ -149,7 +148,7 @@ DECODE_ERRORS = {
 @pytest.mark.parametrize("path", HANDLERS)
 @pytest.mark.parametrize("spec", DECODE_ERRORS.values(), ids=DECODE_ERRORS.keys())
 def test_unreadable_spec_is_a_bad_review(path: str, spec: bytes):
-    kind = next(kind for kind in (MEMCACHED, APPSERVICE) if path.endswith(kind.name.lower()))
+    kind = next(kind for kind in KINDS if path.endswith(f"-{kind.name.lower()}"))
     body = msgspec.json.encode(review({"spec": "SPEC"}, kind={"group": kind.group, "kind": kind.name}))
     with pytest.raises(InvalidReviewError):
         handle_review(body.replace(b'"SPEC"', spec), HANDLERS[path])

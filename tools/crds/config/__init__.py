@@ -19,7 +19,7 @@ POLICY = Path("config/admission-policies/children.yaml")
 MONITORING = Path("config/admission-policies/monitoring.yaml")
 SAMPLES = Path("config/samples")
 ONLY = ("memcached",)
-"""The kinds for each of which there is a component that leaves out all others, in lower case."""
+"""The kinds, in lower case, for whose API group there is a component that leaves out all other groups."""
 
 
 def files(registered: Sequence[Registered], root: Path) -> dict[Path, str]:

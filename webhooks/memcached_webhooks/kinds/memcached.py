@@ -1,11 +1,10 @@
 """Admission of Memcached: defaults and warnings."""
 
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from functools import partial
 from typing import Any, Final
 
-from memcached_api.image import is_older, repository
+from memcached_api.image import is_older
 from memcached_api.images import Images
 from memcached_api.known_problems import known_problems, sentence
 from memcached_api.memcached.agent import asks_for_agent
@@ -25,38 +24,41 @@ from memcached_api.memcached.types import (
     restarts_warm,
     warm_up_of,
 )
-from memcached_api.quantity import parse_quantity
+from memcached_api.shared.resources import cpu_limit
 from memcached_api.shared.rules.placing import ZERO
-from memcached_api.validation.field_errors import truncate
+from memcached_webhooks import defaults as shared
 from memcached_webhooks.admission import Admission
+from memcached_webhooks.defaults import (
+    AGENT_IMAGE,
+    BUDGET,
+    IMAGE,
+    OTHER_VALUE,
+    SPREAD,
+    agent_default,
+    missing,
+    update_defaults,
+)
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import (
     FEW,
-    MAX_IMAGE_LENGTH,
     ONE,
     decode_valid,
     image_warnings,
     in_place_warnings,
+    outdated_warnings,
     restart_warnings,
 )
 
-SPREAD_KEYS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
-"""The node labels over whose values the pods of a new object are distributed."""
+MAX_UNAVAILABLE, MAX_SURGE = "rollout/maxUnavailable", "rollout/maxSurge"
 
-IMAGE, AGENT_IMAGE = "image", "agent/image"
-SPREAD: Final = "podTemplate/spec/topologySpreadConstraints"
-BUDGET: Final = "podDisruptionBudget"
-MAX_UNAVAILABLE, MAX_SURGE, RESTARTED_AT = "rollout/maxUnavailable", "rollout/maxSurge", "rollout/restartedAt"
-
-_OTHER_VALUE: Final = "to use another value, set the field"
 REMEDIES: Final = {
-    SPREAD: "to have none, set it to []",
-    BUDGET: "to have none, set enabled: false",
-    MAX_UNAVAILABLE: _OTHER_VALUE,
-    MAX_SURGE: _OTHER_VALUE,
-    IMAGE: _OTHER_VALUE,
-    AGENT_IMAGE: _OTHER_VALUE,
+    SPREAD: shared.REMEDIES[SPREAD],
+    BUDGET: shared.REMEDIES[BUDGET],
+    MAX_UNAVAILABLE: OTHER_VALUE,
+    MAX_SURGE: OTHER_VALUE,
+    IMAGE: OTHER_VALUE,
+    AGENT_IMAGE: OTHER_VALUE,
 }
 """By path, the remedy for a field whose default is set because an update removed it."""
 
@@ -87,13 +89,8 @@ def defaults(spec: Spec, old: Stored | None, images: Images) -> dict[str, Any]:
     result for a new object and for an existing one. It gets no others: they could replace the pods of a running cache.
     """
     fixed = {"size": DEFAULT_SIZE, "containerPort": DEFAULT_CONTAINER_PORT}
-    new = _missing(spec, {**_images(spec, images), **placing_defaults(spec.get("identity"), field_at(spec, MAX_SURGE))})
-    return _missing(spec, fixed) | (new if old is None else _missing(spec, _update_defaults(new, old)))
-
-
-def _missing(spec: Spec, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of the fields that a spec does not have."""
-    return {path: value for path, value in fields.items() if field_at(spec, path) is None}
+    new = missing(spec, {**_images(spec, images), **placing_defaults(spec.get("identity"), field_at(spec, MAX_SURGE))})
+    return missing(spec, fixed) | (new if old is None else missing(spec, _update_defaults(new, old)))
 
 
 def _images(spec: Spec, images: Images) -> dict[str, str]:
@@ -107,46 +104,24 @@ def placing_defaults(identity: Any, max_surge: Any = None) -> dict[str, Any]:
     `max_surge`: that of the object. If it is 0, a pod must be unavailable while it is replaced.
     """
     stable = identity == STABLE
-    # The slots are updated in place: all pods count for the distribution, not only those of one rollout.
-    match_label_keys = {} if stable else {"matchLabelKeys": ["pod-template-hash"]}
     return {
-        SPREAD: [_spread(key) | match_label_keys for key in SPREAD_KEYS],
-        BUDGET: {"enabled": True, "maxUnavailable": 1},
+        **shared.placing_defaults(in_place=stable),
         MAX_UNAVAILABLE: 1 if stable or max_surge in ZERO else 0,
         MAX_SURGE: 0 if stable else 1,
     }
 
 
-def _spread(key: str) -> dict[str, Any]:
-    """Pods are distributed evenly over the values of a node label, if possible."""
-    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "ScheduleAnyway"}
-
-
 def _update_defaults(new: Mapping[str, Any], old: Stored) -> dict[str, Any]:
-    """The defaults of removed fields, and values that are kept. `new`: the missing defaults of a new object.
+    """As for every kind. `new`: the missing defaults of a new object.
 
-    Kept are the time of a restart, and the images that admission has set, which can be the defaults of an earlier
-    release: an unchanged manifest must not replace pods. The image of the agent is also set when it is first needed.
+    The image of the agent is also set when it is first needed.
     """
-    removed = {path: value for path, value in new.items() if field_at(old.spec, path) is not None}
-    pins = [path for path in (IMAGE, AGENT_IMAGE) if path in removed and not old.has_manager(path)]
-    kept = {path: field_at(old.spec, path) for path in (*pins, RESTARTED_AT)}
-    agent = {AGENT_IMAGE: new[AGENT_IMAGE]} if AGENT_IMAGE in new and not asks_for_agent(old.spec) else {}
-    return removed | {path: value for path, value in kept.items() if isinstance(value, str)} | agent
+    return update_defaults(new, old) | agent_default(new, had_agent=asks_for_agent(old.spec))
 
 
 def removals(fields: Mapping[str, Any], old: Spec) -> list[str]:
     """Warnings about removed fields, if their defaults in `fields` differ from the values of the old spec."""
-    changed = [path for path in REMEDIES if path in fields and field_at(old, path) not in (None, fields[path])]
-    return [
-        f"spec.{path.replace('/', '.')} was removed, so its default is set{_value_text(fields[path])}; {REMEDIES[path]}"
-        for path in changed
-    ]
-
-
-def _value_text(value: Any) -> str:
-    """A default in a warning, if it is short."""
-    return f", {truncate(str(value), MAX_IMAGE_LENGTH)}" if isinstance(value, str | int) else ""
+    return shared.removals(fields, old, REMEDIES)
 
 
 def warnings(obj: Any, old: Any, images: Images) -> list[str]:
@@ -217,7 +192,7 @@ def _image_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Image
     if problems:
         return iter((f"spec.image: {sentence(image, problems, 1)}",))
     kept = old is not None and new.image == old.image
-    return _outdated_warnings("spec.image", new.image, images.memcached) if kept else image_warnings(new.image)
+    return outdated_warnings("spec.image", new.image, images.memcached) if kept else image_warnings(new.image)
 
 
 def _agent_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Images) -> Iterator[str]:
@@ -226,13 +201,7 @@ def _agent_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Image
     if not needs_agent(new) or not image:
         return iter(())
     field = "spec.agent.image"
-    return _outdated_warnings(field, image, images.agent) if image == before else image_warnings(image, field)
-
-
-def _outdated_warnings(field: str, image: str | None, default_image: str) -> Iterator[str]:
-    if image and image != default_image and repository(image) == repository(default_image):
-        kept, default = (truncate(reference, MAX_IMAGE_LENGTH) for reference in (image, default_image))
-        yield f"{field} {kept} is kept; this operator's default is {default}"
+    return outdated_warnings(field, image, images.agent) if image == before else image_warnings(image, field)
 
 
 def _address_warnings(new: MemcachedSpec) -> Iterator[str]:
@@ -264,16 +233,11 @@ def _lost(new: MemcachedSpec, old_size: int) -> str:
 
 def _thread_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[str]:
     """A warning if threads are set above twice the CPU limit, unless both are as before."""
-    limit = _cpu_limit(new)
+    limit = cpu_limit(new.resources)
     if new.cache.threads is None or limit is None or new.cache.threads <= 2 * limit:
         return
-    if old is None or (old.cache.threads, _cpu_limit(old)) != (new.cache.threads, limit):
+    if old is None or (old.cache.threads, cpu_limit(old.resources)) != (new.cache.threads, limit):
         yield (
             f"spec.cache.threads of {new.cache.threads} is more than twice the CPU limit: threads that wait for a CPU "
             "make memcached slower"
         )
-
-
-def _cpu_limit(spec: MemcachedSpec) -> Decimal | None:
-    limit = spec.resources.limits.get("cpu") if spec.resources else None
-    return None if limit is None else parse_quantity(limit)

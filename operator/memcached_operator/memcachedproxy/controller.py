@@ -1,0 +1,40 @@
+"""The MemcachedProxy controller: the resources it owns, what it refers to, and its two pure functions."""
+
+from memcached_api.images import Images
+from memcached_api.memcachedproxy.types import GROUP, KIND, PLURAL, VERSION
+from memcached_operator.kind import ReconciledKind
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    NETWORK_POLICIES,
+    POD_DISRUPTION_BUDGETS,
+    POD_MONITORS,
+    SERVICES,
+    Resource,
+)
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
+from memcached_operator.memcachedproxy.plan import plan_with
+from memcached_operator.memcachedproxy.references import REFERENCE
+from memcached_operator.memcachedproxy.status import status_with
+from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.shared.foreign import FOREIGN
+from memcached_operator.workloads.deployment import DEPLOYMENT
+
+MEMCACHEDPROXIES = Resource(GROUP, VERSION, KIND, PLURAL)
+
+
+def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> ReconciledKind:
+    """The MemcachedProxy kind. `defaults`: the images of objects without `spec.image`.
+
+    `cluster_domain`: the DNS domain of the cluster.
+    """
+    return ReconciledKind(
+        MEMCACHEDPROXIES,
+        APP_NAME,
+        owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),
+        workloads=(DEPLOYMENT,),
+        plan=plan_with(defaults),
+        status=status_with(cluster_domain),
+        optional=(POD_MONITORS,),
+        foreign=FOREIGN,
+        references=(REFERENCE,),
+    )

@@ -1,0 +1,1 @@
+"""Desired state: one pure builder per child."""

@@ -1,0 +1,147 @@
+"""The Deployment of a MemcachedProxy.
+
+The pod template is stable across releases, as for a Memcached: for the same spec and the same slots, every later
+release builds an identical template (docs/decisions/template-stability.md). The golden files check this.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from memcached_api.images import Images
+from memcached_api.memcachedproxy.resolved import requirements, settings
+from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout, needs_agent
+from memcached_api.shared.rules.placing import ZERO
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcachedproxy.desired.routes import ROUTES_ANNOTATION, routes
+from memcached_operator.memcachedproxy.references import Slots
+from memcached_operator.memcachedproxy.ring import RING_ANNOTATION, Ring
+from memcached_operator.shared import agent, pods
+from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
+from memcached_operator.shared.placement import strategy
+from memcached_operator.shared.pods import RESTRICTED, drain
+from memcached_operator.shared.tls import (
+    TLS_PATH,
+    TLS_VOLUME,
+    agent_tls_options,
+    local_port,
+    mount,
+    tls_options,
+    tls_volume,
+)
+from memcached_operator.workloads import children
+
+APP_NAME: Final = "memcached-proxy"
+COMPONENT: Final = "proxy"
+CONTAINER: Final = "proxy"
+PORT_NAME: Final = "memcached"
+
+ROUTES_FILE: Final = "routes"
+ITEM_MEMORY: Final = 2
+"""MiB for items, of which a proxy has none: the lowest value."""
+
+AGENT_LISTENER: Final = "notls:proto[ascii]"
+"""The tags of the agent's listener, in this order: it is no proxy, so it accepts the command that reloads certificates.
+"""
+
+DRAIN_SECONDS: Final = 5
+"""Seconds from the start of a pod's termination to SIGTERM. During this time nodes may still send new connections."""
+
+LIVENESS_DELAY, LIVENESS_PERIOD, READINESS_PERIOD = 30, 10, 2
+"""Seconds. The port opens only after the routes are read and the names of the servers are resolved. A rollout waits for
+readiness, and two rings serve until then."""
+
+DNS_OPTIONS: Final = {"ndots": "1", "timeout": "1", "attempts": "1"}
+"""A look-up blocks a thread: by default, for up to 20 s if the DNS server does not respond."""
+
+MAX_SURGE: Final = "100%"
+"""All new pods start at once: as long as pods with two rings serve, a key can have two servers."""
+
+
+def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, slots: Slots, ring: Ring) -> Object:
+    """Build the Deployment of `spec.size` pods. `slots`: the addresses of the slots. `ring`: the slots in use."""
+    containers = [_container(spec, images.memcached), *([_agent(spec, images.agent)] if needs_agent(spec) else [])]
+    selector = children.selector(cr, APP_NAME)
+    pod = pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets)
+    dns = {"options": [{"name": name, "value": value} for name, value in DNS_OPTIONS.items()]}
+    built = children.deployment(
+        cr, APP_NAME, COMPONENT, spec.size, {**pod, "dnsConfig": dns, "volumes": list(_volumes(spec))}
+    )
+    annotations = {
+        RING_ANNOTATION: str(ring),
+        ROUTES_ANNOTATION: routes(slots, ring.servers, settings(spec)),
+    }
+    built = pods.with_pod_metadata(built, spec.pod_template, spec.rollout, annotations)
+    # Without old ReplicaSets: `kubectl rollout undo` would bring an old ring back.
+    return {**built, "spec": {**built["spec"], **_strategy(spec.rollout), "revisionHistoryLimit": 0}}
+
+
+def _strategy(rollout: Rollout | None) -> dict[str, Any]:
+    """The fields of the Deployment's spec about rollouts, with the defaults of this kind."""
+    given = rollout or Rollout()
+    surge = MAX_SURGE if given.max_surge is None else given.max_surge
+    unavailable = (1 if surge in ZERO else 0) if given.max_unavailable is None else given.max_unavailable
+    return strategy(msgspec.structs.replace(given, max_surge=surge, max_unavailable=unavailable))
+
+
+def _container(spec: MemcachedProxySpec, image: str) -> Object:
+    probe = {"tcpSocket": {"port": PORT_NAME}}
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": image,
+        "command": command(spec),
+        "ports": [{"name": PORT_NAME, "containerPort": spec.port, "protocol": "TCP"}],
+        "resources": requirements(spec),
+        "livenessProbe": {**probe, "initialDelaySeconds": LIVENESS_DELAY, "periodSeconds": LIVENESS_PERIOD},
+        "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
+        "lifecycle": drain(DRAIN_SECONDS),
+        "securityContext": RESTRICTED,
+        "volumeMounts": [{"name": VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}, *_tls_mounts(spec)],
+    }
+    return container if spec.image_pull_policy is None else container | {"imagePullPolicy": spec.image_pull_policy}
+
+
+def command(spec: MemcachedProxySpec) -> list[str]:
+    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0."""
+    effective = settings(spec)
+    return [
+        "memcached",
+        *("-p", str(spec.port)),
+        *("-U", "0"),
+        *("-t", str(effective.threads)),
+        *("-c", str(effective.connections)),
+        *("-m", str(ITEM_MEMORY)),
+        *("-o", f"proxy_config=routelib,proxy_arg={MOUNT_PATH}/{ROUTES_FILE}"),
+        *(tls_options(spec.tls, spec.port, loopback=AGENT_LISTENER) if spec.tls is not None else ()),
+    ]
+
+
+def _agent(spec: MemcachedProxySpec, image: str) -> Object:
+    """The agent: it serves metrics, and makes memcached reload certificates."""
+    options = [
+        agent.address_option(local_port(spec.port, spec.tls)),
+        *(agent_tls_options(spec.port) if spec.tls is not None else ()),
+    ]
+    return agent.agent(image, options, spec.agent and spec.agent.resources, _tls_mounts(spec))
+
+
+def _tls_mounts(spec: MemcachedProxySpec) -> list[Object]:
+    return [] if spec.tls is None else [mount(TLS_VOLUME, TLS_PATH)]
+
+
+def _volumes(spec: MemcachedProxySpec) -> Iterator[Object]:
+    """The volume with the routes and, for the agent, all annotations of the pod; and that of the certificate."""
+    yield agent.volume(_routes_item()) if needs_agent(spec) else _routes_volume()
+    if spec.tls is not None:
+        yield tls_volume(spec.tls)
+
+
+def _routes_volume() -> Object:
+    return {"name": VOLUME, "downwardAPI": {"items": [_routes_item()]}}
+
+
+def _routes_item() -> Object:
+    """The item of the volume with the routes, from the annotation of the pod."""
+    path = f"metadata.annotations['{ROUTES_ANNOTATION}']"
+    return {"path": ROUTES_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}

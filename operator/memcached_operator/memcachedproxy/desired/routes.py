@@ -1,0 +1,45 @@
+"""The routes of memcached's proxy, in Lua, as routelib reads them from a file.
+
+They are part of the pod template: a change replaces the pods. Their size does not depend on the number of slots.
+"""
+
+from typing import Final
+
+from memcached_api.memcachedproxy.limits import BUFFERS
+from memcached_api.memcachedproxy.resolved import Settings
+from memcached_operator.memcachedproxy.references import Slots
+
+ROUTES_ANNOTATION: Final = "memcached-operator.example.com/routes"
+"""Annotation of a pod and of the pod template: the routes."""
+
+RETRY_SECONDS, FAILURES = 1, 3
+"""A server is marked as unreachable after FAILURES failures, and then tried again every RETRY_SECONDS."""
+
+MAX_REQUESTS: Final = 4000
+"""Requests at the same time. Additional ones get an error."""
+
+
+def routes(slots: Slots, servers: int, settings: Settings) -> str:
+    """The text of the file, for the first `servers` slots.
+
+    All names in it match DNS-1123. A name ends with a dot: otherwise, each look-up would try the search list, and a
+    look-up blocks a thread. jump, the default, moves no key of another slot if a slot is replaced.
+    """
+    options = {
+        "backend_connect_timeout": f"{settings.connect_timeout.normalize():f}",
+        "backend_read_timeout": f"{settings.read_timeout.normalize():f}",
+        "backend_retry_waittime": str(RETRY_SECONDS),
+        "backend_failure_limit": str(FAILURES),
+        "active_req_limit": str(MAX_REQUESTS),
+        "buffer_memory_limit": str(BUFFERS),
+        "tcp_keepalive": "true",
+    }
+    server = f'label = "{slots.name}-" .. i, host = "{slots.name}-" .. i .. ".{slots.domain}.", port = "{slots.port}"'
+    lines = (
+        f"settings{{ {', '.join(f'{name} = {value}' for name, value in options.items())} }}",
+        "local main = {}",
+        f"for i = 0, {servers - 1} do main[i + 1] = {{ {server} }} end",
+        "pools{ main = { backends = main } }",
+        'routes{ default = route_direct{ child = "main" } }',
+    )
+    return "".join(f"{line}\n" for line in lines)

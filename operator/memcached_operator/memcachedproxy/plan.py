@@ -1,0 +1,145 @@
+"""The plan of a MemcachedProxy: its children, with the ring that its pods should have."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Final
+
+from memcached_api import conditions as c
+from memcached_api.images import Images
+from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, needs_agent
+from memcached_api.shared.monitoring import is_enabled
+from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list, nested_map
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
+from memcached_operator.memcachedproxy.desired.service import service
+from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
+from memcached_operator.memcachedproxy.spec import checked
+from memcached_operator.memcachedproxy.target import Target, target
+from memcached_operator.shared.foreign import (
+    autoscaler_problems,
+    budget_notice,
+    comparable_budgets,
+    comparison_notices,
+    foreign_budget,
+    observed,
+)
+from memcached_operator.shared.images import chosen
+from memcached_operator.shared.network_policy import network_policy
+from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
+from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
+from memcached_operator.workloads.children import inheriting, with_metadata
+from memcached_operator.workloads.pods import has_completed
+
+ANNOUNCE_DELAY: Final = 1.0
+"""Seconds until the plan is made again while the status does not contain the next ring yet."""
+
+
+def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
+    """The function that computes the children of a MemcachedProxy."""
+
+    def plan(snapshot: Snapshot, _: datetime) -> Plan:
+        spec, errors = checked(snapshot.cr)
+        if spec is None:
+            return invalid(errors)
+        name = spec.memcached_ref.name
+        cache = cache_of(snapshot, name)
+        problem = obstacle(snapshot, name, cache)
+        if problem is not None or cache is None or cache.slots is None:
+            return _without_cache(snapshot, spec, problem, kept_violations(errors))
+        return _with_cache(snapshot, spec, cache, cache.slots, defaults, kept_violations(errors))
+
+    return plan
+
+
+def _without_cache(
+    snapshot: Snapshot, spec: MemcachedProxySpec, problem: Problem | None, kept: tuple[str, ...]
+) -> Plan:
+    """The plan while the Memcached cannot be used: pods that serve are not changed.
+
+    Without pods, there is only the Service, so that the address of clients does not change when the pods start.
+    """
+    problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
+    if snapshot.workload(DEPLOYMENTS) is not None:
+        return Plan(None, problems, kept)
+    return Plan(inheriting((service(snapshot.cr, spec),), spec.inherited_metadata), problems, kept)
+
+
+def _with_cache(
+    snapshot: Snapshot,
+    spec: MemcachedProxySpec,
+    cache: Cache,
+    slots: Slots,
+    defaults: Images,
+    kept: tuple[str, ...],
+) -> Plan:
+    """The plan with a Memcached. `slots`: the addresses of its slots."""
+    cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
+    rings = target(snapshot, cache, slots)
+    choice = chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
+    workload = with_metadata(deployment(cr, spec, choice.images, slots, rings.ring), {}, choice.pins)
+    labels = workload["spec"]["template"]["metadata"]["labels"]
+    has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
+    compared = observed(snapshot, labels if has_budget else None)
+    budgets = comparable_budgets(snapshot, compared)
+    other_budget = foreign_budget(budgets, compared)
+    children = [workload, service(cr, spec)]
+    if has_budget and other_budget is None:
+        children.append(pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget))
+    if spec.network_policy is not None:
+        ports = _ports(snapshot, spec)
+        metrics = is_enabled(spec.monitoring)
+        children.append(network_policy(cr, APP_NAME, COMPONENT, ports, spec.network_policy, metrics=metrics))
+    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
+    if monitor is not None:
+        children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
+    return Plan(
+        inheriting(children, spec.inherited_metadata),
+        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings)),
+        notices=(
+            *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
+            *comparison_notices(snapshot, compared, len(budgets)),
+            *notices(slots.name, cache, labels),
+            *_forged(live, choice.forged),
+            *kept,
+        ),
+        requeue_after=None if rings.ring == rings.announced else ANNOUNCE_DELAY,
+        observed=compared,
+    )
+
+
+def _waiting(rings: Target) -> Iterator[Problem]:
+    """What the rollout waits for, while the ring is smaller than it should be."""
+    ring, announced, wanted = rings
+    if ring != announced:
+        text = f"The proxies use {ring.servers} slots of Memcached {ring.name}, and {announced.servers} next"
+        yield Problem(c.ROLLING_OUT, text)
+    elif ring.servers < wanted.servers:
+        first, last = ring.servers, wanted.servers - 1
+        slots = f"slot {first}" if first == last else f"slots {first} to {last}"
+        yield Problem(
+            c.ROLLING_OUT,
+            f"The proxies use {ring.servers} of {wanted.servers} slots until all pods of Memcached {wanted.name} are "
+            f"ready; {slots} must start first",
+        )
+
+
+def _ports(snapshot: Snapshot, spec: MemcachedProxySpec) -> list[int]:
+    """The ports of the spec and of all existing pods: clients need both until a rollout has ended."""
+    existing = (
+        port["containerPort"]
+        for pod in snapshot.pods
+        if not has_completed(pod)
+        for container in nested_list(pod, "spec", "containers")
+        if container["name"] == CONTAINER
+        for port in nested_list(container, "ports")
+    )
+    return list(dict.fromkeys((spec.port, *existing)))
+
+
+def _forged(live: Object | None, names: tuple[str, ...]) -> Iterator[str]:
+    """A notice for each annotation with an image that another client has changed."""
+    for name in names:
+        yield (
+            f"Deployment {nested_map(live or {}, 'metadata').get('name', '')}: another client changed the annotation "
+            f"{name}, which is not an image; the operator ignores it, and writes its default image"
+        )

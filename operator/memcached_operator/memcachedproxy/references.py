@@ -1,0 +1,181 @@
+"""The Memcached that a MemcachedProxy names: what is read of it, and whether memcached's proxy can use it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from memcached_api import conditions as c
+from memcached_api.image import official_release
+from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
+from memcached_api.validation.common_rules import LABEL, matches
+from memcached_api.values import is_array, is_integer, is_object, nested_field
+from memcached_operator.kind import Problem, Reference, Snapshot
+from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.workloads.selectors import Selector
+
+MEMCACHEDS: Final = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
+"""A kind imports no other one. tests/unit/memcachedproxy/test_references.py compares it with that of Memcached."""
+
+RELEASE: Final = ".".join(map(str, MIN_SERVER_RELEASE))
+_ADDRESS: Final = re.compile(r"(?P<host>[a-z0-9]([-.a-z0-9]*[a-z0-9])?):(?P<port>[0-9]{1,5})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The addresses of slots: `NAME-NUMBER.DOMAIN:PORT`."""
+
+    name: str
+    domain: str
+    port: int
+
+    def address(self, slot: int) -> str:
+        """The address of a slot, as in `status.servers`."""
+        return f"{self.name}-{slot}.{self.domain}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Cache:
+    """What plans read of a Memcached.
+
+    `slots`, `servers`: the form of the published addresses, and their number; None and 0 until they are published.
+    `ready`: whether that many pods are ready, for the current spec. `image`: of the spec; empty without one.
+    `clients`: the clients that its NetworkPolicy admits; None admits all.
+    """
+
+    uid: str
+    deleted: bool
+    pooled: bool
+    has_passwords: bool
+    has_only_tls: bool
+    image: str
+    clients: tuple[Object, ...] | None
+    slots: Slots | None
+    servers: int
+    ready: bool
+
+
+def names(obj: Object) -> Iterator[str]:
+    """The name of the Memcached, if it is valid."""
+    name = nested_field(obj, "spec", "memcachedRef", "name")
+    if isinstance(name, str) and matches(LABEL, name):
+        yield name
+
+
+def reads(obj: Object) -> Cache:
+    """What plans read of a Memcached, whose spec may be invalid."""
+    spec, status, meta = nested_map(obj, "spec"), nested_map(obj, "status"), obj["metadata"]
+    addresses, ready = status.get("servers"), status.get("readyReplicas")
+    slots = _slots(meta["name"], addresses)
+    servers = len(addresses) if slots is not None and is_array(addresses) else 0
+    is_current = status.get("observedGeneration") == meta.get("generation")
+    tls, image = spec.get("tls"), spec.get("image")
+    return Cache(
+        uid=meta.get("uid", ""),
+        deleted=meta.get("deletionTimestamp") is not None,
+        pooled=spec.get("identity") != "Stable",
+        has_passwords=spec.get("auth") is not None,
+        has_only_tls=tls is not None and nested_field(tls, "plaintext") != "Enabled",
+        image=image if isinstance(image, str) else "",
+        clients=_clients(spec.get("networkPolicy")),
+        slots=slots,
+        servers=servers,
+        ready=is_current and is_integer(ready) and ready >= servers,
+    )
+
+
+def shows(obj: Object) -> Mapping[str, int]:
+    """What a Memcached reads of a MemcachedProxy: the number of slots in use, by the name of the Memcached."""
+    return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
+
+
+REFERENCE: Final = Reference(MEMCACHEDS, names, reads, shows)
+
+
+def _slots(name: str, addresses: Any) -> Slots | None:
+    """The form of addresses. None if they have another one: users with a right on the status can write it."""
+    first = addresses[0] if is_array(addresses) and addresses else None
+    match = _ADDRESS.fullmatch(first) if isinstance(first, str) else None
+    if match is None:
+        return None
+    found = Slots(name, match["host"].removeprefix(f"{name}-0."), int(match["port"]))
+    return found if addresses == [found.address(slot) for slot in range(len(addresses))] else None
+
+
+def _clients(policy: Any) -> tuple[Object, ...] | None:
+    if not is_object(policy):
+        return None
+    peers = policy.get("from")
+    return tuple(filter(is_object, peers)) if is_array(peers) else ({"podSelector": {}},)
+
+
+def cache_of(snapshot: Snapshot, name: str) -> Cache | None:
+    """The Memcached with this name in the namespace; None if it does not exist."""
+    return snapshot.referenced.get(Key(MEMCACHEDS, snapshot.cr["metadata"]["namespace"], name))
+
+
+def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
+    """Why the proxies cannot use the Memcached with this name now, with the remedy; None if they can."""
+    if MEMCACHEDS in snapshot.missing:
+        return Problem(
+            c.REFERENCE_NOT_FOUND,
+            "The API server does not serve Memcached of cache.example.com; install its CustomResourceDefinition",
+        )
+    if cache is None or cache.deleted:
+        state = "is being deleted" if cache else f"does not exist in namespace {snapshot.cr['metadata']['namespace']}"
+        remedy = "create it, or correct spec.memcachedRef.name"
+        return Problem(c.REFERENCE_NOT_FOUND, f"Memcached {name} {state}; {remedy}")
+    text = _unsuitable(cache)
+    if text:
+        return Problem(c.REFERENCE_INVALID, f"Memcached {name} {text}")
+    if cache.slots is None:
+        # No problem: the operator writes them next.
+        return Problem(c.ROLLING_OUT, f"Memcached {name} has not published the addresses of its slots yet")
+    return None
+
+
+def _unsuitable(cache: Cache) -> str:
+    """Why memcached's proxy cannot use a Memcached, with the remedy; empty if it can."""
+    release = official_release(cache.image, "memcached")
+    if cache.pooled:
+        remedy = "Create a second Memcached with identity: Stable, and refer to it"
+        return f"has identity: Pooled; a proxy needs slots. {remedy}"
+    if cache.has_passwords:
+        return (
+            "requires passwords; memcached's proxy cannot log in to servers. Refer to a Memcached without spec.auth, "
+            "and admit only the proxies with its spec.networkPolicy"
+        )
+    if cache.has_only_tls:
+        return (
+            "serves only TLS; the official image's proxy cannot connect to servers with TLS. Set its "
+            "spec.tls.plaintext: Enabled and another spec.tls.port, and admit only the proxies with its "
+            "spec.networkPolicy"
+        )
+    if release is not None and release < MIN_SERVER_RELEASE:
+        found = ".".join(map(str, release))
+        return f"runs memcached {found}; a proxy needs servers of at least {RELEASE}. Set its spec.image"
+    return ""
+
+
+def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]:
+    """What may prevent the proxies from using a Memcached. `labels`: of their pods."""
+    if official_release(cache.image, "memcached") is None:
+        image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
+        yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
+    if cache.clients is not None and not any(_may_admit(peer, labels) for peer in cache.clients):
+        selector = ", ".join(f"{key}: {labels[key]}" for key in sorted(labels) if key.endswith(("/instance", "/name")))
+        yield (
+            f"spec.networkPolicy.from of Memcached {name} does not admit these proxies. Add the entry "
+            f"{{podSelector: {{matchLabels: {{{selector}}}}}}}"
+        )
+
+
+def _may_admit(peer: Object, labels: Mapping[str, str]) -> bool:
+    """Whether a client of a NetworkPolicy can be a pod with these labels in the same namespace.
+
+    The labels of the namespace and the addresses of pods are not known.
+    """
+    if peer.get("ipBlock") is not None:
+        return True
+    selector = peer.get("podSelector")
+    return selector is None or Selector(selector).selects(labels)

@@ -1,0 +1,45 @@
+"""The slots of a Memcached over which the proxies distribute keys, and the rule that changes their number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from memcached_operator.kube.resource import nested_map
+
+RING_ANNOTATION: Final = "memcached-operator.example.com/ring"
+"""Annotation of a pod and of the pod template: the ring in the routes of the pod, as `NAME/UID/SERVERS`."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The first `servers` slots of the Memcached with this name and uid."""
+
+    name: str
+    uid: str
+    servers: int
+
+    def __str__(self) -> str:
+        return f"{self.name}/{self.uid}/{self.servers}"
+
+    def is_of(self, other: "Ring") -> bool:
+        """Whether both rings are of the same Memcached."""
+        return (self.name, self.uid) == (other.name, other.uid)
+
+
+def ring_of(obj: Mapping[str, Any]) -> Ring | None:
+    """The ring in the annotation of a pod or a pod template. None without a valid one: another client can change it."""
+    name, _, rest = nested_map(obj, "metadata", "annotations").get(RING_ANNOTATION, "").partition("/")
+    uid, _, servers = rest.partition("/")
+    is_number = servers.isdecimal() and servers.isascii() and len(servers) < 10
+    return Ring(name, uid, int(servers)) if name and is_number else None
+
+
+def next_ring(now: Ring | None, wanted: Ring, *, ready: bool) -> Ring:
+    """The ring that the pods should have: a smaller one at once, a larger one when all of its slots are ready.
+
+    So a proxy never sends a request to a slot that has never run. `now`: that of the pod template; None without one.
+    `ready`: whether all slots of `wanted` are.
+    """
+    if now is None or not now.is_of(wanted) or wanted.servers <= now.servers or ready:
+        return wanted
+    return now

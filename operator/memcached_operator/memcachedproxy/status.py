@@ -1,0 +1,104 @@
+"""The status of a MemcachedProxy, from its Deployment, its Service and its pods."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from memcached_api.memcachedproxy.types import MAX_CACHES, MemcachedProxySpec
+from memcached_api.values import nested_field
+from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
+from memcached_operator.kube import labels
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
+from memcached_operator.memcachedproxy.containers import CONTAINERS, SCHEDULING
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
+from memcached_operator.memcachedproxy.ring import Ring, ring_of
+from memcached_operator.memcachedproxy.spec import checked
+from memcached_operator.memcachedproxy.target import target_of
+from memcached_operator.shared.dns import host
+from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
+from memcached_operator.workloads.deployment import deployment_rollout
+from memcached_operator.workloads.rules import PodRules
+from memcached_operator.workloads.workload import workload_state
+
+RESUME: Final = "set spec.rollout.paused to false"
+"""The remedy for a pause."""
+
+TRAFFIC_REMOVED: Final = (
+    "spec.service.trafficDistribution: this API server removes the field, so clients connect to proxies in all zones. "
+    "Upgrade the cluster to Kubernetes 1.31 or later, or remove it"
+)
+
+
+def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], DesiredStatus]:
+    """The function that computes the `MemcachedProxyStatus`. `cluster_domain`: the DNS domain of the cluster."""
+
+    def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
+        """`now` is used only to decide how long a crash is reported."""
+        meta = snapshot.cr["metadata"]
+        spec, _ = checked(snapshot.cr)
+        live = snapshot.child(DEPLOYMENTS)
+        rules = PodRules("MemcachedProxy", CONTAINERS, scheduling=SCHEDULING).within(live)
+        reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
+        state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=RESUME)
+        return DesiredStatus(
+            {
+                "observedGeneration": meta.get("generation", 0),
+                "replicas": state.rollout.replicas,
+                "updatedReplicas": state.rollout.updated,
+                "readyReplicas": state.rollout.ready,
+                "selector": labels.selector(APP_NAME, meta["name"]),
+                "nodes": state.nodes,
+                "address": _address(snapshot.cr, spec, cluster_domain),
+                "caches": caches(snapshot, spec),
+                "conditions": state.conditions,
+            },
+            state.requeue_after,
+        )
+
+    return status
+
+
+def _address(cr: Object, spec: MemcachedProxySpec | None, domain: str) -> str:
+    """The address for clients. It keeps its value while the Service does, because of an invalid spec."""
+    if spec is None:
+        return nested_map(cr, "status").get("address", "")
+    return f"{host(cr, domain)}:{spec.port}"
+
+
+def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str, Any]]:
+    """The largest number of slots in the routes of the Deployment or of an existing pod, by Memcached.
+
+    Pods that are being deleted count: they serve until they stop. So does the next ring of the Deployment. The
+    Memcached that the spec names is the first.
+    """
+    live = snapshot.child(DEPLOYMENTS)
+    rings = [ring_of(pod) for pod in snapshot.pods]
+    if live is not None:
+        rings.append(ring_of(nested_map(live, "spec", "template")))
+        rings.append(_announced(snapshot, spec))
+    servers: dict[str, int] = {}
+    for ring in filter(None, rings):
+        servers[ring.name] = max(ring.servers, servers.get(ring.name, 0))
+    current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
+    names = sorted(servers, key=lambda name: (name != current, name))
+    return [{"name": name, "servers": servers[name]} for name in names[:MAX_CACHES]]
+
+
+def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:
+    """The ring that the pods get next."""
+    rings = None if spec is None else target_of(snapshot, spec.memcached_ref.name)
+    return None if rings is None else rings.announced
+
+
+def _removed_fields(snapshot: Snapshot, spec: MemcachedProxySpec | None, outcome: Outcome) -> Iterator[str]:
+    """A notice for each field that the API server has removed from a child."""
+    if spec is None or outcome.problems:
+        return
+    affinity = nested_field(snapshot.child(DEPLOYMENTS), "spec", "template", "spec", "affinity")
+    if spec.pod_template is not None and lacks_label_keys(spec.pod_template.spec, affinity):
+        yield LABEL_KEYS_REMOVED
+    service = snapshot.child(SERVICES)
+    wanted = spec.service and spec.service.traffic_distribution
+    if wanted and service is not None and nested_map(service, "spec").get("trafficDistribution") is None:
+        yield TRAFFIC_REMOVED

@@ -1,0 +1,40 @@
+"""The ring that the pods of a MemcachedProxy should have, and the one that they get next."""
+
+from typing import NamedTuple
+
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS
+from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, obstacle, shows
+from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
+
+
+class Target(NamedTuple):
+    """The rings of the pods. `ring`: now. `announced`: the next one. `wanted`: that of all slots.
+
+    `announced` differs from `ring` until the status contains it. Then the Memcached keeps these slots, whatever its
+    size becomes: pods never get a slot that is removed at the same time.
+    """
+
+    ring: Ring
+    announced: Ring
+    wanted: Ring
+
+
+def target(snapshot: Snapshot, cache: Cache, slots: Slots) -> Target:
+    """The rings with a Memcached. `slots`: the addresses of its slots."""
+    live = snapshot.workload(DEPLOYMENTS)
+    now = None if live is None else ring_of(live["spec"]["template"])
+    wanted = Ring(slots.name, cache.uid, cache.servers)
+    announced = next_ring(now, wanted, ready=cache.ready)
+    grows = now is not None and now.is_of(announced) and now.servers < announced.servers
+    if now is not None and grows and shows(snapshot.cr).get(announced.name, 0) < announced.servers:
+        return Target(now, announced, wanted)
+    return Target(announced, announced, wanted)
+
+
+def target_of(snapshot: Snapshot, name: str) -> Target | None:
+    """The rings with the Memcached of this name; None while it cannot be used."""
+    cache = cache_of(snapshot, name)
+    if cache is None or cache.slots is None or obstacle(snapshot, name, cache) is not None:
+        return None
+    return target(snapshot, cache, cache.slots)

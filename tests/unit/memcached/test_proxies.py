@@ -1,0 +1,98 @@
+"""Slots that proxies use are kept after the size of a Memcached has been reduced."""
+
+import pytest
+
+from memcached_api.images import Images
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.kube.resource import STATEFULSETS, Key, Object, Resource, key_of
+from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.reconcile.retention import Retention
+from unit.builders import NOW, slots
+
+KIND = memcached(Images("docker.io/library/memcached:1.6.45"))
+PROXIES = Resource("cache.example.com", "v1alpha1", "MemcachedProxy", "memcachedproxies")
+
+
+def proxy(name: str = "front") -> Key:
+    """The key of a proxy."""
+    return Key(PROXIES, "test", name)
+
+
+def plan(size: int, existing: int | None, used: dict[str, int], **spec: object) -> Plan:
+    """The plan for a size while a StatefulSet has another one. `used`: the slots that each proxy uses."""
+    cr = slots(size, spec=spec)
+    children: dict[Key, Object] = {}
+    if existing is not None:
+        live = workload(KIND.plan(Snapshot(slots(existing, spec=spec)), NOW))
+        children[key_of(STATEFULSETS, live)] = build_intent(cr, live)
+    return KIND.plan(
+        Snapshot(cr, children, referrers={proxy(name): {"cache": count} for name, count in used.items()}), NOW
+    )
+
+
+def workload(found: Plan) -> Object:
+    """The StatefulSet of a plan."""
+    (child,) = [child for child in found.children or () if child["kind"] == "StatefulSet"]
+    return child
+
+
+HELD: dict[str, tuple[int, int | None, dict[str, int], int]] = {
+    "no proxies": (3, 4, {}, 3),
+    "a proxy with fewer": (3, 4, {"front": 3}, 3),
+    "a proxy with more": (3, 4, {"front": 4}, 4),
+    "the proxy with the most": (1, 4, {"a": 2, "b": 3}, 3),
+    "a proxy with more slots than exist": (3, 4, {"front": 9}, 4),
+    "a proxy of a StatefulSet that does not exist": (3, None, {"front": 4}, 3),
+    "a larger size": (5, 4, {"front": 4}, 5),
+}
+
+
+@pytest.mark.parametrize(("size", "existing", "used", "replicas"), HELD.values(), ids=HELD.keys())
+def test_number_of_slots(size: int, existing: int | None, used: dict[str, int], replicas: int) -> None:
+    found = plan(size, existing, used)
+    assert workload(found)["spec"]["replicas"] == replicas
+    waiting = [each for each in found.problems if each.reason == "WaitingForProxies"]
+    assert len(waiting) == (replicas > size)
+
+
+MESSAGES: dict[str, tuple[int, dict[str, int], str]] = {
+    "one": (3, {"front": 4}, "Slot 3 is kept until MemcachedProxy front stops using it"),
+    "two slots": (2, {"front": 4}, "Slots 2 to 3 are kept until MemcachedProxy front stops using them"),
+    "two proxies": (3, {"a": 4, "b": 4, "c": 3}, "Slot 3 is kept until MemcachedProxy a and 1 more stop using it"),
+}
+
+
+@pytest.mark.parametrize(("size", "used", "message"), MESSAGES.values(), ids=MESSAGES.keys())
+def test_message_names_slots_and_proxies(size: int, used: dict[str, int], message: str) -> None:
+    assert [each.message for each in plan(size, 4, used).problems] == [message]
+
+
+def test_proxy_of_another_memcached_does_not_count() -> None:
+    found = KIND.plan(Snapshot(slots(3), referrers={proxy(): {"other": 9}}), NOW)
+    assert found.problems == ()
+
+
+def test_services_of_kept_slots_stay_and_the_published_addresses_do_not() -> None:
+    found = plan(3, 4, {"front": 4}, service={"perPod": True})
+    children = found.children or ()
+    names = [child["metadata"]["name"] for child in children if child["kind"] == "Service"]
+    assert names == ["cache", "cache-0", "cache-1", "cache-2", "cache-3"]
+    (connection,) = [child for child in children if child["kind"] == "ConfigMap"]
+    assert "cache-3" not in str(connection["data"])
+
+
+def test_plan_without_a_proxy_that_uses_removed_slots_is_as_without_proxies() -> None:
+    assert plan(3, 3, {"front": 3}).children == plan(3, 3, {}).children
+    assert plan(3, 4, {"front": 3}).children == plan(3, 4, {}).children
+
+
+def test_children_of_kept_slots_are_cached_as_a_whole() -> None:
+    """Otherwise, each reconcile would read them."""
+    cache = Cache(Retention([KIND]))
+    cr = slots(3)
+    cache.put(MEMCACHEDS, {**cr, "status": {**cr["status"], "replicas": 4}})
+    entry = cache.entry(Key(MEMCACHEDS, "test", "cache"))
+    assert entry is not None
+    assert entry.size == 4

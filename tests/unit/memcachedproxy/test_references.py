@@ -1,0 +1,219 @@
+"""What a MemcachedProxy reads of a Memcached, and whether memcached's proxy can use it."""
+
+from typing import Any
+
+import pytest
+
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.resource import Key, Object
+from memcached_operator.memcached.controller import MEMCACHEDS as REAL
+from memcached_operator.memcachedproxy.references import (
+    MEMCACHEDS,
+    Slots,
+    cache_of,
+    names,
+    notices,
+    obstacle,
+    reads,
+    shows,
+)
+from unit.builders import memcached, memcachedproxy, slots
+
+KEY = Key(MEMCACHEDS, "test", "cache")
+LABELS = {
+    "app.kubernetes.io/component": "proxy",
+    "app.kubernetes.io/instance": "front",
+    "app.kubernetes.io/managed-by": "memcached-operator",
+    "app.kubernetes.io/name": "memcached-proxy",
+}
+
+
+def test_resource_is_that_of_the_other_kind() -> None:
+    assert MEMCACHEDS == REAL
+
+
+@pytest.mark.parametrize("spec", [None, 1, {}, {"memcachedRef": 1}, {"memcachedRef": {"name": 1}}])
+def test_object_without_a_valid_reference_names_nothing(spec: Any) -> None:
+    assert list(names({**memcachedproxy(), "spec": spec})) == []
+    assert list(names({**memcachedproxy(), "spec": {"memcachedRef": {"name": "A/b"}}})) == []
+    assert list(names(memcachedproxy())) == ["cache"]
+
+
+@pytest.mark.parametrize("part", [None, 1, "", [], {"tls": 1, "networkPolicy": 1, "image": 1, "servers": "a"}])
+def test_object_of_any_form_is_read(part: Any) -> None:
+    found = reads(
+        {"metadata": {"name": "cache"}, "spec": part or {}, "status": part or {}} if part != 1 else memcached()
+    )
+    assert (found.slots, found.servers) == (None, 0)
+
+
+def test_form_and_number_of_the_addresses() -> None:
+    found = reads(slots(3))
+    assert (found.slots, found.servers) == (Slots("cache", "cache.test.svc.cluster.local", 11211), 3)
+
+
+FOREIGN = {
+    "another name": ["other-0.cache.test.svc:11211"],
+    "a quotation mark": ['cache-0.cache".. os.exit() ..".svc:11211'],
+    "a new line": ["cache-0.cache.svc:11211\n"],
+    "no port": ["cache-0.cache.svc"],
+    "a port that is too long": ["cache-0.cache.svc:112110"],
+    "a slot twice": ["cache-0.cache.svc:11211", "cache-0.cache.svc:11211"],
+    "another port": ["cache-0.cache.svc:11211", "cache-1.cache.svc:11212"],
+    "no text": [1],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("addresses", FOREIGN.values(), ids=FOREIGN.keys())
+def test_addresses_of_another_form_are_not_used(addresses: Any) -> None:
+    cr = slots(2)
+    assert reads({**cr, "status": {**cr["status"], "servers": addresses}}).slots is None
+
+
+READY: dict[str, tuple[Object, bool]] = {
+    "all": (slots(3), True),
+    "more, while a slot is kept": ({**slots(2), "status": {**slots(2)["status"], "readyReplicas": 3}}, True),
+    "one less": (slots(3, ready=2), False),
+    "all of an earlier spec": (slots(3, generation=2), False),
+}
+
+
+@pytest.mark.parametrize(("cr", "ready"), READY.values(), ids=READY.keys())
+def test_slots_are_ready_for_the_current_spec(cr: Object, ready: bool) -> None:
+    assert reads(cr).ready is ready
+
+
+def test_flapping_pods_change_only_whether_all_are_ready() -> None:
+    assert reads(slots(3, ready=1)) == reads(slots(3, ready=0))
+
+
+def test_shown_slots_by_cache() -> None:
+    status = {"caches": [{"name": "cache", "servers": 4}, {"name": "old", "servers": 2}]}
+    assert shows({**memcachedproxy(), "status": status}) == {"cache": 4, "old": 2}
+    assert shows(memcachedproxy()) == {}
+
+
+UNUSABLE: dict[str, tuple[Object | None, str, str]] = {
+    "is missing": (
+        None,
+        "ReferenceNotFound",
+        "Memcached cache does not exist in namespace test; create it, or correct spec.memcachedRef.name",
+    ),
+    "is being deleted": (
+        slots(3, deletionTimestamp="2030-01-01T12:00:00Z"),
+        "ReferenceNotFound",
+        "Memcached cache is being deleted; create it, or correct spec.memcachedRef.name",
+    ),
+    "is Pooled": (
+        memcached(size=3),
+        "ReferenceInvalid",
+        "Memcached cache has identity: Pooled; a proxy needs slots. Create a second Memcached with identity: Stable",
+    ),
+    "has passwords": (
+        slots(3, spec={"auth": {"secretName": "users"}}),
+        "ReferenceInvalid",
+        "Memcached cache requires passwords; memcached's proxy cannot log in to servers",
+    ),
+    "has only TLS": (
+        slots(3, spec={"tls": {"secretName": "tls"}}),
+        "ReferenceInvalid",
+        "Memcached cache serves only TLS; the official image's proxy cannot connect to servers with TLS. Set its "
+        "spec.tls.plaintext: Enabled and another spec.tls.port, and admit only the proxies with its spec.networkPolicy",
+    ),
+    "has disabled plaintext": (
+        slots(3, spec={"tls": {"secretName": "tls", "plaintext": "Disabled"}}),
+        "ReferenceInvalid",
+        "Memcached cache serves only TLS",
+    ),
+    "is too old": (
+        slots(3, spec={"image": "docker.io/library/memcached:1.6.39-alpine"}),
+        "ReferenceInvalid",
+        "Memcached cache runs memcached 1.6.39; a proxy needs servers of at least 1.6.40. Set its spec.image",
+    ),
+    "has not published its addresses": (
+        memcached(identity="Stable", image="docker.io/library/memcached:1.6.45"),
+        "RollingOut",
+        "Memcached cache has not published the addresses of its slots yet",
+    ),
+}
+
+
+def snapshot(cache: Object | None) -> Snapshot:
+    """A proxy and the Memcached that it names."""
+    return Snapshot(memcachedproxy(), referenced={} if cache is None else {KEY: reads(cache)})
+
+
+@pytest.mark.parametrize(("cache", "reason", "message"), UNUSABLE.values(), ids=UNUSABLE.keys())
+def test_memcached_that_cannot_be_used(cache: Object | None, reason: str, message: str) -> None:
+    observed = snapshot(cache)
+    found = obstacle(observed, "cache", cache_of(observed, "cache"))
+    assert found is not None
+    assert found.reason == reason
+    assert found.message.startswith(message)
+
+
+def test_api_server_without_the_other_kind() -> None:
+    found = obstacle(Snapshot(memcachedproxy(), missing=frozenset({MEMCACHEDS})), "cache", None)
+    assert found is not None
+    assert found.reason == "ReferenceNotFound"
+    assert "install its CustomResourceDefinition" in found.message
+
+
+USABLE = {
+    "slots": slots(3),
+    "TLS beside plaintext": slots(3, spec={"tls": {"secretName": "a", "port": 11212, "plaintext": "Enabled"}}),
+    "the oldest release": slots(3, spec={"image": "memcached:1.6.40"}),
+    "an unknown release": slots(3, spec={"image": "example.com/memcached:1.6.38"}),
+    "pods that are not ready": slots(3, ready=0),
+}
+
+
+@pytest.mark.parametrize("cache", USABLE.values(), ids=USABLE.keys())
+def test_memcached_that_can_be_used(cache: Object) -> None:
+    observed = snapshot(cache)
+    assert obstacle(observed, "cache", cache_of(observed, "cache")) is None
+
+
+def noticed(**spec: Any) -> list[str]:
+    """The notices about a Memcached with this spec."""
+    return list(notices("cache", reads(slots(3, spec=spec)), LABELS))
+
+
+UNKNOWN = ("memcached:latest", "memcached@sha256:" + "0" * 64, "example.com/memcached:1.6.45", "memcached:1.6", "")
+
+
+@pytest.mark.parametrize("image", UNKNOWN)
+def test_notice_of_a_release_that_is_not_known(image: str) -> None:
+    (text,) = noticed(image=image or None)
+    assert text.endswith("; a proxy needs servers of memcached 1.6.40 or later")
+    assert (image or "no image in spec.image") in text
+
+
+def of_front(**labels: str) -> Object:
+    """A client of a NetworkPolicy."""
+    return {"podSelector": {"matchLabels": {"app.kubernetes.io/instance": "front", **labels}}}
+
+
+ADMITTING: dict[str, Object | None] = {
+    "no policy": None,
+    "all pods of the namespace": {},
+    "the labels": {"from": [{"podSelector": {"matchLabels": {"app": "web"}}}, of_front()]},
+    "any pod of some namespaces": {"from": [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]},
+    "addresses": {"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]},
+}
+
+
+@pytest.mark.parametrize("policy", ADMITTING.values(), ids=ADMITTING.keys())
+def test_no_notice_of_a_policy_that_may_admit_the_proxies(policy: Object | None) -> None:
+    assert noticed(networkPolicy=policy) == []
+
+
+@pytest.mark.parametrize("peer", [{"podSelector": {"matchLabels": {"app": "web"}}}, of_front(app="web")])
+def test_notice_of_a_policy_that_does_not_admit_the_proxies(peer: Object) -> None:
+    assert noticed(networkPolicy={"from": [peer]}) == [
+        "spec.networkPolicy.from of Memcached cache does not admit these proxies. Add the entry {podSelector: "
+        "{matchLabels: {app.kubernetes.io/instance: front, app.kubernetes.io/name: memcached-proxy}}}"
+    ]
+    entry = {key: LABELS[key] for key in ("app.kubernetes.io/instance", "app.kubernetes.io/name")}
+    assert noticed(networkPolicy={"from": [peer, {"podSelector": {"matchLabels": entry}}]}) == []

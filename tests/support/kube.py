@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 GROUPS = {
     "memcacheds": "/apis/cache.example.com/v1",
+    "memcachedproxies": "/apis/cache.example.com/v1alpha1",
     "appservices": "/apis/app.example.com/v1",
     "deployments": "/apis/apps/v1",
     "replicasets": "/apis/apps/v1",

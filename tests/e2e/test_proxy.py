@@ -1,0 +1,185 @@
+"""One address for a cache, with real pods: keys are found through each proxy, and each connection is reset once."""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+import pytest
+
+from support import kube
+from support.clients import Client, Server, in_threads
+from support.kube import Object, eventually, items, must_get
+from support.memcached import (
+    SMALL,
+    by_slot,
+    conditions,
+    memcached,
+    pods_of,
+    wait_until_degraded,
+    wait_until_ready,
+)
+from support.slots import replace_pod
+from support.waiting import READY, ROLLOUT, STEP
+
+pytestmark = pytest.mark.usefixtures("cluster")
+
+KEYS: Final = [f"key-{number}" for number in range(3000)]
+PROXIES: Final = "memcachedproxies"
+CONNECTIONS: Final = 10
+PERIOD: Final = 0.02
+"""Seconds between two requests of a connection: 500 requests per second in all."""
+LARGEST_STALL: Final = 2.0
+"""Seconds without a response on any connection while the proxies are replaced."""
+
+
+def proxy(namespace: str, **spec: Any) -> Object:
+    """A MemcachedProxy for the Memcached `cache`."""
+    return {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "MemcachedProxy",
+        "metadata": {"name": "front", "namespace": namespace},
+        "spec": {"memcachedRef": {"name": "cache"}, **spec},
+    }
+
+
+def cache(namespace: str, size: int, **spec: Any) -> Object:
+    """A Memcached with slots."""
+    given: Object = {"identity": "Stable", "size": size, "resources": SMALL, "cache": {"memory": "16Mi"}, **spec}
+    return memcached(namespace, **given)
+
+
+def address(namespace: str) -> str:
+    """The IP address of the Service."""
+    return must_get("services", namespace, "front")["spec"]["clusterIP"]
+
+
+@dataclass
+class Connection:
+    """The requests of one client that connects again if its connection ends. `stall`: longest without a response."""
+
+    answered: int = 0
+    resets: int = 0
+    refused: int = 0
+    errors: list[bytes] = field(default_factory=list[bytes])
+    stall: float = 0.0
+
+
+@contextmanager
+def connected(host: str) -> Generator[list[Connection]]:
+    """Store and read keys over several connections during the block."""
+    found = [Connection() for _ in range(CONNECTIONS)]
+    with in_threads(*(partial(_run, host, number, each) for number, each in enumerate(found))):
+        yield found
+
+
+def _run(host: str, number: int, found: Connection, stop: threading.Event) -> None:
+    client, last, turn = None, time.monotonic(), 0
+    while not stop.wait(PERIOD):
+        turn += 1
+        key = b"client-%d-%d" % (number, turn % 100)
+        try:
+            client = client or Client(Server(host, 11211))
+            line = client.request(b"set %b 0 0 5" % key, b"value") if turn % 2 else client.request(b"get " + key)
+            while line.startswith(b"VALUE") or line == b"value\r\n":
+                line = client.line()
+        except OSError:
+            found.refused += client is None
+            found.resets += client is not None
+            client = client.close() if client else None
+            continue
+        if b"ERROR" in line:
+            found.errors.append(line + b"%d" % turn)
+        found.answered += 1
+        found.stall, last = max(found.stall, time.monotonic() - last), time.monotonic()
+    if client:
+        client.close()
+
+
+def stores(host: str) -> bool:
+    """Whether all keys can be stored."""
+    with Client(Server(host, 11211)) as client:
+        client.store(KEYS)
+    return True
+
+
+def shares(addresses: Sequence[str]) -> list[float]:
+    """The share of KEYS that each server has."""
+    found: list[float] = []
+    for each in addresses:
+        with Client(Server(each, 11211)) as client:
+            found.append(client.count(KEYS) / len(KEYS))
+    return found
+
+
+def test_keys_are_found_through_each_proxy_and_a_dead_slot_costs_only_its_own(namespace: str) -> None:
+    kube.apply(proxy(namespace))
+    message = wait_until_degraded(namespace, "ReferenceNotFound", "front", plural=PROXIES)["message"]
+    assert f"Memcached cache does not exist in namespace {namespace}" in message
+    assert items("deployments", namespace) == []
+    host = address(namespace)
+    kube.apply(cache(namespace, 3))
+    wait_until_ready(namespace)
+    status = wait_until_ready(namespace, "front", plural=PROXIES)["status"]
+    assert status["address"] == f"front.{namespace}.svc.cluster.local:11211"
+    eventually(partial(stores, host), STEP, "all slots are reached")
+    proxies = pods_of(namespace, "front")
+    assert len(proxies) == 2
+    for pod in proxies:
+        with Client(Server(pod["status"]["podIP"], 11211)) as client:
+            assert client.count(KEYS) == len(KEYS)
+    before = shares([pod["status"]["podIP"] for pod in by_slot(namespace)])
+    assert sum(before) == pytest.approx(1)
+    assert all(0.28 < each < 0.39 for each in before), before
+    replace_pod(namespace, "cache-1", "cache")
+    wait_until_ready(namespace)
+    eventually(lambda: _count(host) == round(len(KEYS) * (before[0] + before[2])), STEP, "the keys of the others")
+
+
+def _count(host: str) -> int:
+    try:
+        with Client(Server(host, 11211)) as client:
+            return client.count(KEYS)
+    except (OSError, IndexError):  # the slot is away, or its address is not known yet
+        return -1
+
+
+def test_change_of_the_size_resets_each_connection_once(
+    namespace: str, record_property: Callable[[str, object], None]
+) -> None:
+    kube.apply(cache(namespace, 3))
+    wait_until_ready(namespace)
+    kube.apply(proxy(namespace))
+    wait_until_ready(namespace, "front", plural=PROXIES)
+    with connected(address(namespace)) as clients:
+        eventually(lambda: all(each.answered > 20 for each in clients), READY, "the proxies answer")
+        for size in (4, 3):
+            before = [(each.resets, each.refused) for each in clients]
+            for each in clients:
+                each.stall = 0.0
+            kube.apply(cache(namespace, size))
+            started = time.monotonic()
+            eventually(
+                partial(serves, namespace, size), ROLLOUT, f"the proxies use {size} slots, and no pod is too many"
+            )
+            record_property(f"until the proxies use {size} slots", f"{time.monotonic() - started:.1f} s")
+            resets = [each.resets - old for each, (old, _) in zip(clients, before, strict=True)]
+            assert max(resets) <= 1, resets
+            assert [each.refused - old for each, (_, old) in zip(clients, before, strict=True)] == [0] * CONNECTIONS
+            assert [each.errors for each in clients] == [[]] * CONNECTIONS
+            assert max(each.stall for each in clients) < LARGEST_STALL
+    assert conditions(namespace)["Degraded"]["message"] == "All components are healthy"
+
+
+def serves(namespace: str, size: int) -> bool:
+    """Whether the cache has this number of pods, and all proxies use these."""
+    status = must_get(PROXIES, namespace, "front")["status"]
+    assert status["caches"] == [{"name": "cache", "servers": size}]
+    assert len(items("pods", namespace, "app.kubernetes.io/instance=cache")) == size
+    assert len(items("pods", namespace, "app.kubernetes.io/instance=front")) == 2, "an earlier proxy is still there"
+    wait_until_ready(namespace, timeout=0.1)
+    wait_until_ready(namespace, "front", timeout=0.1, plural=PROXIES)
+    return True

@@ -25,7 +25,7 @@ NAMES = [f"memcached-operator-webhook-service.{installed.NAMESPACE}.svc{end}" fo
 RENEWED = ROLLOUT
 """Seconds until pods serve a renewed certificate: the leader checks every 10 s; the kubelet updates volumes."""
 MANY = 100
-WEBHOOKS = 4
+WEBHOOKS = 6
 """Each of the two kinds has a mutating and a validating webhook."""
 
 pytestmark = [pytest.mark.disruptive, pytest.mark.usefixtures("cluster")]

@@ -11,8 +11,9 @@ from memcached_operator.kube.resource import DEPLOYMENTS, Key, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from simulation import clock
 from simulation.operator import logged
-from simulation.plane import SimulatedPlane
+from simulation.plane import BOOKMARKS, SimulatedPlane
 
+CONFIG_MAP: Final = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "theirs", "namespace": "restored"}}
 SYNC_PERIOD: Final = 60.0
 
 
@@ -56,3 +57,27 @@ async def wait_for_size(sandbox: Sandbox, name: str, size: int, seconds: float =
 def test_operator_follows_a_restored_api_server(before: str, after: str) -> None:
     with logged():
         clock.run(asyncio.wait_for(scenario(before, after), 1000))
+
+
+async def quiet(others: int) -> None:
+    """Nothing of the operator changes after the backup. `others`: the changes of other objects until the restore."""
+    plane = SimulatedPlane()
+    async with plane.sandbox("restored", Settings(sync_period=SYNC_PERIOD)) as sandbox:
+        await sandbox.start()
+        await sandbox.create_ready(MEMCACHEDS, "a", cache(size=2))
+        restore = plane.server.saved()
+        for number in range(others):
+            plane.server.put({**CONFIG_MAP, "data": {"number": str(number)}})
+        await asyncio.sleep(3 * BOOKMARKS)
+        restore()
+        for stream in sandbox.proxy.open_watches():
+            await stream.interrupt(cut=True)
+        await asyncio.sleep(2 * SYNC_PERIOD)
+        for size in (1, 2):
+            await sandbox.change(MEMCACHEDS, "a", {}, {"size": size})
+            await wait_for_size(sandbox, "a", size, 10)
+
+
+def test_restore_is_noticed_by_the_versions_of_bookmarks() -> None:
+    with logged():
+        clock.run(asyncio.wait_for(quiet(50), 1000))

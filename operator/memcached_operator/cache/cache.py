@@ -100,6 +100,7 @@ class Cache:
         self._index: dict[IndexKey, set[Key]] = {}
         self._views = Views[IndexKey](self._retention.view)
         self._tombstones: dict[Key, int] = {}
+        self._shown: dict[Key, dict[Callable[[Object], Any], Any]] = {}
         self.revision = 0
         """Incremented by every change."""
 
@@ -147,7 +148,16 @@ class Cache:
 
     def references_of(self, key: Key, obj: Object) -> tuple[dict[Key, Any], dict[Key, Any]]:
         """What the plans of an object read of the existing ones that it names, and of those that name it."""
-        return self._references.read_by(key, obj, self.get), self._references.shown_to(key, self.referrers, self.get)
+        return self._references.read_by(key, obj, self.get), self._references.shown_to(
+            key, self.referrers, self._shown_by
+        )
+
+    def _shown_by(self, key: Key, shows: Callable[[Object], Any]) -> Any:
+        """What an existing object shows, decoded once per version: very many objects can name the same one."""
+        known = self._shown.setdefault(key, {})
+        if shows not in known:
+            known[shows] = shows(self._entries[key.resource][key].object())
+        return known[shows]
 
     def foreign(self, resource: Resource, namespace: str) -> Mapping[Key, Any]:
         """The views of the objects of an observed resource in a namespace that are not children, by name.
@@ -354,6 +364,7 @@ class Cache:
         if known is None:
             return None
         self.revision += 1
+        self._shown.pop(key, None)
         if not known.needed:
             self._allowances.release(key.namespace, len(known.json))
         for index_key in known.index_keys:

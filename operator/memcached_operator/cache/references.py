@@ -62,11 +62,13 @@ class References:
             if (found := get(Key(reference.resource, key.namespace, name))) is not None
         }
 
-    def shown_to(self, key: Key, referrers_of: ReferrersOf, get: Callable[[Key], Object | None]) -> dict[Key, Any]:
+    def shown_to(
+        self, key: Key, referrers_of: ReferrersOf, shown_by: Callable[[Key, Callable[[Object], Any]], Any]
+    ) -> dict[Key, Any]:
         """What the plans of an object read of those that name it."""
         to = self._to.get(key.resource, {})
         referrers = sorted(referrers_of(key), key=str) if to else ()
-        return {each: to[each.resource].shows(obj) for each in referrers if (obj := get(each)) is not None}
+        return {each: shown_by(each, to[each.resource].shows) for each in referrers}
 
 
 def _part(reads: Callable[[Object], Any], obj: Object | None) -> tuple[Any, ...]:

@@ -177,4 +177,4 @@ async def _watch(client: ApiClient, reflector: Reflector, on_event: EventHandler
     async for event_type, obj in events:
         if event_type != "BOOKMARK":
             on_event(reflector.resource, _CHANGES.get(event_type, "updated"), obj)
-        reflector.version = obj["metadata"]["resourceVersion"]
+        reflector.version = max(reflector.version, obj["metadata"]["resourceVersion"], key=lambda text: int(text or 0))

@@ -9,10 +9,11 @@ from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, needs_agent
 from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, nested_list
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
+from memcached_operator.memcachedproxy.ring import ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, target
 from memcached_operator.shared.foreign import (
@@ -43,12 +44,24 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
             return invalid(errors)
         name = spec.memcached_ref.name
         cache = cache_of(snapshot, name)
-        problem = obstacle(snapshot, name, cache)
+        problem = obstacle(snapshot, name, cache) or _not_ready(snapshot, name, cache)
         if problem is not None or cache is None or cache.slots is None:
             return _without_cache(snapshot, spec, problem, kept_violations(errors))
         return _with_cache(snapshot, spec, cache, cache.slots, defaults, kept_violations(errors))
 
     return plan
+
+
+def _not_ready(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
+    """The proxies serve another Memcached that still exists until the new one is ready."""
+    live = snapshot.workload(DEPLOYMENTS)
+    now = None if live is None else ring_of(live["spec"]["template"])
+    if now is None or now.name == name or cache is None or cache.ready:
+        return None
+    before = cache_of(snapshot, now.name)
+    if before is None or before.deleted:
+        return None
+    return Problem(c.ROLLING_OUT, f"The proxies use Memcached {now.name} until all pods of Memcached {name} are ready")
 
 
 def _without_cache(
@@ -61,7 +74,8 @@ def _without_cache(
     problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
     if snapshot.workload(DEPLOYMENTS) is not None:
         return Plan(None, problems, kept)
-    return Plan(inheriting((service(snapshot.cr, spec),), spec.inherited_metadata), problems, kept)
+    children = (service(snapshot.cr, spec), *_network_policy(snapshot, spec))
+    return Plan(inheriting(children, spec.inherited_metadata), problems, kept)
 
 
 def _with_cache(
@@ -85,10 +99,7 @@ def _with_cache(
     children = [workload, service(cr, spec)]
     if has_budget and other_budget is None:
         children.append(pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget))
-    if spec.network_policy is not None:
-        ports = _ports(snapshot, spec)
-        metrics = is_enabled(spec.monitoring)
-        children.append(network_policy(cr, APP_NAME, COMPONENT, ports, spec.network_policy, metrics=metrics))
+    children += _network_policy(snapshot, spec)
     monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
     if monitor is not None:
         children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
@@ -121,6 +132,13 @@ def _waiting(rings: Target) -> Iterator[Problem]:
             f"The proxies use {ring.servers} of {wanted.servers} slots until all pods of Memcached {wanted.name} are "
             f"ready; {slots} must start first",
         )
+
+
+def _network_policy(snapshot: Snapshot, spec: MemcachedProxySpec) -> Iterator[Object]:
+    """The NetworkPolicy, if the spec asks for one. Pods of a deleted Deployment serve for some seconds."""
+    if spec.network_policy is not None:
+        ports, metrics = _ports(snapshot, spec), is_enabled(spec.monitoring)
+        yield network_policy(snapshot.cr, APP_NAME, COMPONENT, ports, spec.network_policy, metrics=metrics)
 
 
 def _ports(snapshot: Snapshot, spec: MemcachedProxySpec) -> list[int]:

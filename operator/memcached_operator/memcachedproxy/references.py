@@ -39,7 +39,8 @@ class Cache:
     """What plans read of a Memcached.
 
     `slots`, `servers`: the form of the published addresses, and their number; None and 0 until they are published.
-    `ready`: whether that many pods are ready, for the current spec. `image`: of the spec; empty without one.
+    `ready`: whether that many pods are ready, for the current spec. `paused`: whether its pods may have an earlier one.
+    `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
 
@@ -53,13 +54,15 @@ class Cache:
     slots: Slots | None
     servers: int
     ready: bool
+    paused: bool
 
 
 def names(obj: Object) -> Iterator[str]:
-    """The name of the Memcached, if it is valid."""
-    name = nested_field(obj, "spec", "memcachedRef", "name")
-    if isinstance(name, str) and matches(LABEL, name):
-        yield name
+    """The names of the Memcached of the spec, if it is valid, and of those that pods still use."""
+    used = (each.get("name") for each in nested_list(obj, "status", "caches"))
+    for name in (nested_field(obj, "spec", "memcachedRef", "name"), *used):
+        if isinstance(name, str) and matches(LABEL, name):
+            yield name
 
 
 def reads(obj: Object) -> Cache:
@@ -81,6 +84,7 @@ def reads(obj: Object) -> Cache:
         slots=slots,
         servers=servers,
         ready=is_current and is_integer(ready) and ready >= servers,
+        paused=nested_field(spec, "rollout", "paused") is True,
     )
 
 
@@ -162,6 +166,11 @@ def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]
     if official_release(cache.image, "memcached") is None:
         image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
+    if cache.paused:
+        yield (
+            f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. Set "
+            "its spec.rollout.paused to false"
+        )
     if cache.clients is not None and not any(_may_admit(peer, labels) for peer in cache.clients):
         selector = ", ".join(f"{key}: {labels[key]}" for key in sorted(labels) if key.endswith(("/instance", "/name")))
         yield (

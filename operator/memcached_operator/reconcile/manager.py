@@ -227,7 +227,11 @@ class Manager:
             await self._list(reflector)
         finally:
             reflector.tried.set()
-        named = [each.resource for each in kind.references]
+        named = {each.resource for each in kind.references} | {
+            other.resource
+            for other in self._kinds.values()
+            if kind.resource in [to.resource for to in other.references]
+        }
         for other in self._reflectors:
             if other.namespace != reflector.namespace:
                 continue
@@ -240,9 +244,11 @@ class Manager:
     async def _list(self, reflector: Reflector) -> None:
         resource, namespace = reflector.resource, reflector.namespace
         listing = self._cache.listing(resource, namespace)
+        watched = int(reflector.version or 0)  # bookmarks make it newer than all objects
         try:
             async for page in self._client.list(resource, namespace, reflector.selector):
-                self._check(reflector, older=listing.is_older(int(page.version)))
+                version = int(page.version)
+                self._check(reflector, older=listing.is_older(version) or version < watched)
                 listing.add(page.items, int(page.version))
         except ApiError as error:
             if reflector.is_missing(error):
@@ -253,6 +259,8 @@ class Manager:
             if error.code == 404 and self._kind_of(resource):
                 self._missing.add((resource, namespace))  # its CRD is not installed: there are none
                 reflector.answered.set()
+            if error.code == 403:
+                reflector.answered.set()  # with an older role, the operator has served none of them
             raise
         reflector.missing = False
         self._missing.discard((resource, namespace))

@@ -190,6 +190,12 @@ def test_notice_of_a_release_that_is_not_known(image: str) -> None:
     assert (image or "no image in spec.image") in text
 
 
+def test_notice_of_a_pause_until_it_ends() -> None:
+    (text,) = noticed(rollout={"paused": True})
+    assert text.endswith("such as tls or auth. Set its spec.rollout.paused to false")
+    assert noticed(rollout={"paused": False}) == []
+
+
 def of_front(**labels: str) -> Object:
     """A client of a NetworkPolicy."""
     return {"podSelector": {"matchLabels": {"app.kubernetes.io/instance": "front", **labels}}}

@@ -1,4 +1,4 @@
-"""A Memcached and its MemcachedProxy while something else goes wrong: lists fail, references change, annotations are forged."""
+"""A Memcached and its MemcachedProxy when lists fail, references change, and annotations are forged."""
 
 import asyncio
 from collections.abc import AsyncGenerator

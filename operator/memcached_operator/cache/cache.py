@@ -148,9 +148,8 @@ class Cache:
 
     def references_of(self, key: Key, obj: Object) -> tuple[dict[Key, Any], dict[Key, Any]]:
         """What the plans of an object read of the existing ones that it names, and of those that name it."""
-        return self._references.read_by(key, obj, self.get), self._references.shown_to(
-            key, self.referrers, self._shown_by
-        )
+        found = self._references
+        return found.read_by(key, obj, self.get), found.shown_to(key, self.referrers, self._shown_by)
 
     def _shown_by(self, key: Key, shows: Callable[[Object], Any]) -> Any:
         """What an existing object shows, decoded once per version: very many objects can name the same one."""

@@ -168,8 +168,8 @@ def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
     if cache.paused:
         yield (
-            f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. Set "
-            "its spec.rollout.paused to false"
+            f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. "
+            "Set its spec.rollout.paused to false"
         )
     if cache.clients is not None and not any(_may_admit(peer, labels) for peer in cache.clients):
         selector = ", ".join(f"{key}: {labels[key]}" for key in sorted(labels) if key.endswith(("/instance", "/name")))

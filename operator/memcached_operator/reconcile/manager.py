@@ -227,11 +227,13 @@ class Manager:
             await self._list(reflector)
         finally:
             reflector.tried.set()
-        named = {each.resource for each in kind.references} | {
+        naming = (
             other.resource
             for other in self._kinds.values()
-            if kind.resource in [to.resource for to in other.references]
-        }
+            if any(reference.resource == kind.resource for reference in other.references)
+        )
+        # Also the kinds that name this one: without their list, no proxy seems to use the pods of a Memcached.
+        named = {*(reference.resource for reference in kind.references), *naming}
         for other in self._reflectors:
             if other.namespace != reflector.namespace:
                 continue

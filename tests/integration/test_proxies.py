@@ -58,6 +58,11 @@ def test_proxy_that_is_created_first_follows_the_size_of_its_cache(plane: Contro
         live = await client.get(Key(STATEFULSETS, namespace, "cache"))
         return nested_map(live or {}, "spec").get("replicas") == wanted
 
+    async def uses(client: ApiClient, servers: int) -> bool:
+        status = nested_map(await client.get(key) or {}, "status")
+        is_reported = status.get("caches") == [{"name": "cache", "servers": servers}]
+        return is_reported and await ring(client, namespace) == f"cache/{servers}"
+
     async def scenario(client: ApiClient) -> None:
         await make(client, front(namespace))
         assert await eventually(lambda: reason(client, "Degraded", "ReferenceNotFound"))
@@ -71,10 +76,9 @@ def test_proxy_that_is_created_first_follows_the_size_of_its_cache(plane: Contro
         for size in (3, 1):
             await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"size": size}})
             await eventually(lambda wanted=size: replicas(client, wanted))
+            await eventually(lambda wanted=size: uses(client, wanted))
             await wait_until_ready(client, namespace)
-            found = await wait_until_ready(client, namespace, "front", MEMCACHEDPROXIES)
-            assert found["status"]["caches"] == [{"name": "cache", "servers": size}]
-            assert await ring(client, namespace) == f"cache/{size}"
+            await wait_until_ready(client, namespace, "front", MEMCACHEDPROXIES)
         audit = plane.audit()
         await patch(client, key, {"metadata": {"labels": {"a": "b"}}})
         await asyncio.to_thread(audit.wait_until_quiet, QUIET, namespace)

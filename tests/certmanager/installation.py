@@ -74,7 +74,7 @@ class Installed:
 
     def trusts_only(self, authority: bytes) -> bool:
         """Whether each webhook of both configurations has this CA and no other one."""
-        return self.objects.bundles() == [authority] * 4
+        return self.objects.bundles() == [authority] * 6
 
     def mount(self) -> None:
         """Write the content of the Secret into the pod, as its kubelet does."""

@@ -46,7 +46,7 @@ def test_admission_trusts_the_certificate_of_olm(installation: Installation) -> 
     authority = olm_certificates.secret_files(installation)["olmCAKey"]
     found = installation.configurations()
     assert {each["metadata"]["labels"]["olm.owner"] for each in found} == {olm.csv_name(VERSION)}
-    assert len(found) == 4
+    assert len(found) == 6
     for each in found:
         (webhook,) = each["webhooks"]
         client = webhook["clientConfig"]

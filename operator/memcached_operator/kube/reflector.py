@@ -83,7 +83,7 @@ class Reflector:
         finally:
             self._watching = None
 
-    def judge(self, *, older: bool) -> bool:
+    def accepts(self, *, older: bool) -> bool:
         """Whether a list may be used. `older`: it has a lower version than was known before.
 
         Ends the current watch of such a list, so that the next list follows soon. If the data was restored, the watch

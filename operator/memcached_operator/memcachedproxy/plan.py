@@ -13,9 +13,8 @@ from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, 
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
-from memcached_operator.memcachedproxy.ring import ring_of
 from memcached_operator.memcachedproxy.spec import checked
-from memcached_operator.memcachedproxy.target import Target, target
+from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
     autoscaler_problems,
     budget_notice,
@@ -54,8 +53,7 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
 
 def _not_ready(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
     """The proxies serve another Memcached that still exists until the new one is ready."""
-    live = snapshot.workload(DEPLOYMENTS)
-    now = None if live is None else ring_of(live["spec"]["template"])
+    now = current_ring(snapshot)
     if now is None or now.name == name or cache is None or cache.ready:
         return None
     before = cache_of(snapshot, now.name)

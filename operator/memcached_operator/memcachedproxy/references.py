@@ -60,9 +60,8 @@ class Cache:
 def names(obj: Object) -> Iterator[str]:
     """The names of the Memcached of the spec, if it is valid, and of those that pods still use."""
     used = (each.get("name") for each in nested_list(obj, "status", "caches"))
-    for name in (nested_field(obj, "spec", "memcachedRef", "name"), *used):
-        if isinstance(name, str) and matches(LABEL, name):
-            yield name
+    named = (nested_field(obj, "spec", "memcachedRef", "name"), *used)
+    yield from dict.fromkeys(name for name in named if isinstance(name, str) and matches(LABEL, name))
 
 
 def reads(obj: Object) -> Cache:

@@ -20,10 +20,15 @@ class Target(NamedTuple):
     wanted: Ring
 
 
+def current_ring(snapshot: Snapshot) -> Ring | None:
+    """The ring of the pod template; None without a Deployment, or without a valid one."""
+    live = snapshot.workload(DEPLOYMENTS)
+    return None if live is None else ring_of(live["spec"]["template"])
+
+
 def target(snapshot: Snapshot, cache: Cache, slots: Slots) -> Target:
     """The rings with a Memcached. `slots`: the addresses of its slots."""
-    live = snapshot.workload(DEPLOYMENTS)
-    now = None if live is None else ring_of(live["spec"]["template"])
+    now = current_ring(snapshot)
     wanted = Ring(slots.name, cache.uid, cache.servers)
     announced = next_ring(now, wanted, ready=cache.ready)
     grows = now is not None and now.is_of(announced) and now.servers < announced.servers

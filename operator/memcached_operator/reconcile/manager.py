@@ -251,7 +251,7 @@ class Manager:
             async for page in self._client.list(resource, namespace, reflector.selector):
                 version = int(page.version)
                 self._check(reflector, older=listing.is_older(version) or version < watched)
-                listing.add(page.items, int(page.version))
+                listing.add(page.items, version)
         except ApiError as error:
             if reflector.is_missing(error):
                 self._set_missing(reflector)
@@ -279,7 +279,7 @@ class Manager:
 
     def _check(self, reflector: Reflector, *, older: bool) -> None:
         """Raise ApiError if a list may not be used. `older`: it is older than what was known before its request."""
-        if not reflector.judge(older=older):
+        if not reflector.accepts(older=older):
             raise ApiError(0, "Outdated", "the list is older than what is known; the API server may be outdated")
         if older:
             log.warning("%s: the API server's data was restored from a backup; all of it is read again", reflector)

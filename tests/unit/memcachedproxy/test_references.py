@@ -37,6 +37,8 @@ def test_object_without_a_valid_reference_names_nothing(spec: Any) -> None:
     assert list(names({**memcachedproxy(), "spec": spec})) == []
     assert list(names({**memcachedproxy(), "spec": {"memcachedRef": {"name": "A/b"}}})) == []
     assert list(names(memcachedproxy())) == ["cache"]
+    caches = [{"name": name, "servers": 3} for name in ("cache", "other", "A/b")]
+    assert list(names({**memcachedproxy(), "status": {"caches": caches}})) == ["cache", "other"]
 
 
 @pytest.mark.parametrize("part", [None, 1, "", [], {"tls": 1, "networkPolicy": 1, "image": 1, "servers": "a"}])

@@ -46,7 +46,7 @@ def test_every_crd_fits_its_budget_twice(report: Report) -> None:
     margins = {f"{each['definition']} {each['version']}": report["totalLimit"] / each["total"] for each in schemas}
     for name, margin in margins.items():
         print(f"{margin:12,.1f} × {name}")  # noqa: T201
-    assert len(margins) == 3
+    assert len({each["definition"] for each in schemas}) == len(CRD_FILES)
     assert min(margins.values()) >= MIN_MARGIN
 
 

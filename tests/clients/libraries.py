@@ -42,9 +42,17 @@ def build() -> dict[str, Command]:
     Raises ClusterError, which says what is missing, if one cannot be built.
     """
     install(list(dict.fromkeys(package for program, package in DEBIAN.items() if not find(program))))
+    return _built(_python, _go, _node, _java, php, ruby)
+
+
+def build_some() -> dict[str, Command]:
+    """The same for the libraries in Python, Go and PHP."""
+    return _built(_python, _go, php)
+
+
+def _built(*builders: Callable[[], dict[str, Command]]) -> dict[str, Command]:
     shutil.copytree(SOURCES, PROGRAMS, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     found: dict[str, Command] = {}
-    builders: tuple[Callable[[], dict[str, Command]], ...] = (_python, _go, _node, _java, php, ruby)
     for builder in builders:
         found |= builder()
     return found

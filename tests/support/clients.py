@@ -44,8 +44,8 @@ class Server:
 class Client:
     """One connection. Every method raises OSError if the server refuses or closes the connection."""
 
-    def __init__(self, server: Server) -> None:
-        plain = create_connection((server.address, server.port), timeout=REQUEST)
+    def __init__(self, server: Server, timeout: float = REQUEST) -> None:
+        plain = create_connection((server.address, server.port), timeout=timeout)
         plain.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
         try:
             self._socket = server.tls.wrap_socket(plain, server_hostname=server.name) if server.tls else plain

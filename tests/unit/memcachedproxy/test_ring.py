@@ -50,7 +50,7 @@ SLOTS = Slots("cache", "cache.test.svc.cluster.local", 11300)
 def test_routes_of_the_first_slots() -> None:
     assert routes(SLOTS, 3, settings(decode_spec(memcachedproxy()))) == (
         "settings{ backend_connect_timeout = 0.5, backend_read_timeout = 0.5, backend_retry_waittime = 1, "
-        "backend_failure_limit = 3, active_req_limit = 4000, buffer_memory_limit = 16384, tcp_keepalive = true }\n"
+        "backend_failure_limit = 1, active_req_limit = 4000, buffer_memory_limit = 16384, tcp_keepalive = true }\n"
         "local main = {}\n"
         'for i = 0, 2 do main[i + 1] = { label = "cache-" .. i, host = "cache-" .. i .. '
         '".cache.test.svc.cluster.local.", port = "11300" } end\n'

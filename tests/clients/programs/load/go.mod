@@ -1,0 +1,3 @@
+module memcached-operator.local/tests/load
+
+go 1.26.0

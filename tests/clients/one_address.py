@@ -18,7 +18,7 @@ CONNECTIONS: Final = 10
 PERIOD: Final = 0.04
 """Seconds between two requests of a connection: 250 requests per second in all."""
 BATCH, BATCH_PERIOD = 10, 0.12
-"""Requests of a library at a time, and seconds between two batches: about 250 requests per second of three libraries."""
+"""Requests of a library at a time, and seconds between two of these: about 250 per second of three libraries."""
 KEYS: Final = 100
 """Keys of each connection."""
 TIMEOUT: Final = 10.0
@@ -103,9 +103,7 @@ def slots_of(address: str, servers: Sequence[str]) -> dict[str, int]:
 
 
 @contextmanager
-def clients(
-    address: str, slots: Mapping[str, int], programs: Mapping[str, Command], hosts: Path
-) -> Generator[Clients]:
+def clients(address: str, slots: Mapping[str, int], programs: Mapping[str, Command], hosts: Path) -> Generator[Clients]:
     """Send requests during the block. `hosts`: the resolv.conf of the libraries."""
     found = Clients([Seen() for _ in range(CONNECTIONS)], {name: Seen() for name in programs})
     loops = [partial(_connection, address, number, slots, seen) for number, seen in enumerate(found.connections)]

@@ -4,6 +4,7 @@ import resource
 import socket
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -59,9 +60,7 @@ def test_idle_clients_and_clients_that_do_not_read_fit_into_the_memory(namespace
     record_property("memory limit", limit["limits"]["memory"])
     record_property("without clients", f"{memory(pod):.1f} MiB")
     with many_files(), ExitStack() as stack, Client(Server(*server)) as active:
-        eventually(
-            lambda: active.request(b"set large 0 0 %d" % len(LARGE), LARGE) == b"STORED\r\n", STEP, "the slot is reached"
-        )
+        eventually(partial(_stores_large, active), STEP, "the slot is reached")
         for _ in range(IDLE):
             stack.enter_context(socket.create_connection(server))
         assert active.works()
@@ -69,15 +68,14 @@ def test_idle_clients_and_clients_that_do_not_read_fit_into_the_memory(namespace
         stuck = [stack.enter_context(socket.create_connection(server)) for _ in range(STUCK)]
         for each in stuck:
             each.sendall(b"get large\r\n" * REQUESTS)
-        eventually(lambda: _served(active), STEP, "other clients are served")
+        eventually(active.works, STEP, "other clients are served")
         record_property(f"and {STUCK} that do not read", f"{memory(pod):.1f} MiB")
     (after,) = pods_of(namespace, "front")
     assert kube.restart_counts([after]) == {pod["metadata"]["uid"]: 0}
 
 
-def _served(client: Client) -> bool:
-    """Whether a proxy answers. It answers with an error while the buffers of all clients are full."""
-    return client.works()
+def _stores_large(client: Client) -> bool:
+    return client.request(b"set large 0 0 %d" % len(LARGE), LARGE) == b"STORED\r\n"
 
 
 def test_replaced_certificates_cost_no_request(namespace: str, record_property: Record) -> None:

@@ -8,25 +8,31 @@ from simulation.cluster.access import Access, digest, is_deleted, is_ready, refe
 REVISION: Final = "controller-revision-hash"
 
 
+RETRY: Final = 5.0
+"""Seconds until a pod is created again whose name another one had. The real controller waits longer each time."""
+
+
 def sync(access: Access, key: Key) -> float | None:
-    """Create, replace and delete the pods of a StatefulSet, and write its status."""
+    """Create, replace and delete the pods of a StatefulSet, and write its status; RETRY if a name is taken."""
     live = access.get(key)
     if live is None:
         return None
     revision = f"{key.name}-{digest(live['spec']['template'])}"
+    created = True
     if not is_deleted(live):
         access.adopt(PODS, live)
-        _sync_pods(access, live, revision)
+        created = _sync_pods(access, live, revision)
     _write_status(access, live, revision)
-    return None
+    return None if created else RETRY
 
 
-def _sync_pods(access: Access, live: Object, revision: str) -> None:
+def _sync_pods(access: Access, live: Object, revision: str) -> bool:
+    """Returns False if the name of a pod is taken."""
     key = access.key_of(live)
     pods = {pod["metadata"]["name"]: pod for pod in access.owned(PODS, live)}
     names = [f"{key.name}-{number}" for number in range(live["spec"].get("replicas", 1))]
     ordered = live["spec"].get("podManagementPolicy") != "Parallel"
-    _create(access, live, revision, [name for name in names if name not in pods], ordered=ordered)
+    created = _create(access, live, revision, [name for name in names if name not in pods], ordered=ordered)
     surplus = sorted((name for name in pods if name not in names), reverse=True)
     for name in surplus[:1] if ordered else surplus:
         if not is_deleted(pods[name]):
@@ -35,13 +41,17 @@ def _sync_pods(access: Access, live: Object, revision: str) -> None:
         if nested_map(pod, "status").get("phase") in ("Failed", "Succeeded") and not is_deleted(pod):
             access.delete(access.key_of(pod))
     _replace(access, live, revision, [pods[name] for name in names if name in pods])
+    return created
 
 
-def _create(access: Access, live: Object, revision: str, missing: list[str], *, ordered: bool) -> None:
+def _create(access: Access, live: Object, revision: str, missing: list[str], *, ordered: bool) -> bool:
     if ordered and not all(map(is_ready, access.owned(PODS, live))):
-        return
-    for name in missing[:1] if ordered else missing:
+        return True
+    next_ones = missing[:1] if ordered else missing
+    free = [name for name in next_ones if access.get(Key(PODS, live["metadata"]["namespace"], name)) is None]
+    for name in free:
         access.put(_pod(live, name, revision))
+    return len(free) == len(next_ones)
 
 
 def _replace(access: Access, live: Object, revision: str, pods: list[Object]) -> None:

@@ -48,7 +48,7 @@ FIRING: Final[Mapping[str, Case]] = {
         {
             "MemcachedProxyServersUnreachable": (
                 LABELS,
-                "A proxy of shop/front cannot reach 1 servers. Requests for their keys fail.",
+                "Servers that a proxy of shop/front cannot reach: 1. Requests for their keys fail.",
             )
         },
     ),

@@ -52,7 +52,7 @@ ALERTS: Final = (
         "5m",
         f"max {_BY} ({_UNREACHABLE}) > 0",
         "A proxy cannot reach servers of its cache",
-        f"A proxy of {_NAME} cannot reach {{{{ $value }}}} servers. Requests for their keys fail.",
+        f"Servers that a proxy of {_NAME} cannot reach: {{{{ $value }}}}. Requests for their keys fail.",
     ),
 )
 

@@ -24,7 +24,10 @@ from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.reflector import WatchFunc
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.images import ImageCounts, count_images
+from memcached_operator.memcached.images import count_images
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
+from memcached_operator.memcachedproxy.gauges import State, states
+from memcached_operator.memcachedproxy.images import count_images as count_images_of_proxies
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
 from memcached_operator.runtime.leader_election import LeaderElector
 from memcached_operator.runtime.memory import limit_of_container, memory_warning
@@ -33,6 +36,7 @@ from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
 from memcached_operator.runtime.threads import EventLoopThread
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.shared.images import ImageCounts
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
 
@@ -115,9 +119,16 @@ async def lead(
     served = selected(kinds(defaults, options.cluster_domain), options.kinds)
     periods = options.sync_period, options.max_retry_delay
     manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
-    metrics.IMAGES.count = lambda: image_gauges(count_images(manager.objects(MEMCACHEDS), defaults))
+    metrics.IMAGES.count = lambda: image_gauges(_counted_images(manager, defaults))
+    metrics.PROXIES.read = lambda: map(proxy_gauges, states(manager.objects(MEMCACHEDPROXIES)))
     async with background(stop, *tasks):
         await manager.run(stop)
+
+
+def _counted_images(manager: Manager, defaults: Images) -> ImageCounts:
+    """The numbers of caches and proxies by their images. `defaults`: those of this release."""
+    proxies = count_images_of_proxies(manager.objects(MEMCACHEDPROXIES), defaults)
+    return count_images(manager.objects(MEMCACHEDS), defaults).with_others(proxies)
 
 
 def image_gauges(counts: ImageCounts) -> dict[str, int]:
@@ -127,6 +138,12 @@ def image_gauges(counts: ImageCounts) -> dict[str, int]:
         metrics.PROBLEM_IMAGES: counts.problems,
         metrics.OUTDATED_AGENTS: counts.outdated_agents,
     }
+
+
+def proxy_gauges(state: State) -> tuple[tuple[str, str], dict[str, int]]:
+    """The labels of the gauges of a MemcachedProxy, and their values by their names."""
+    values = {metrics.READY_PROXIES: state.ready, metrics.PROXY_UP_TO_DATE: int(state.up_to_date)}
+    return (state.namespace, state.name), values
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """Metrics, with the names that controller-runtime uses, so that dashboards for Go operators work."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -29,6 +30,29 @@ class CountedTogether(Collector):
         """The gauges with their present values."""
         values = self.count()
         return (GaugeMetricFamily(name, text, values[name]) for name, text in self._descriptions.items())
+
+
+class ProxyGauges(Collector):
+    """Gauges of each MemcachedProxy. The namespace has its own label: Prometheus would rename `namespace`."""
+
+    LABELS: Final = ("proxy_namespace", "proxy")
+
+    def __init__(self, descriptions: Mapping[str, str]) -> None:
+        self._descriptions = descriptions
+        self.read: Callable[[], Iterable[tuple[tuple[str, str], Mapping[str, int]]]] = lambda: ()
+        """Called once per scrape: the namespace and the name of each object, and its values by the names of gauges."""
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges without values."""
+        return (GaugeMetricFamily(name, text, labels=self.LABELS) for name, text in self._descriptions.items())
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """The gauges with their present values."""
+        families = {each.name: each for each in self.describe()}
+        for labels, values in self.read():
+            for name, value in values.items():
+                families[name].add_metric(labels, value)
+        return iter(families.values())
 
 
 REGISTRY = CollectorRegistry()
@@ -72,12 +96,21 @@ PROBLEM_IMAGES = "memcached_operator_problem_images"
 OUTDATED_AGENTS = "memcached_operator_outdated_agents"
 IMAGES = CountedTogether(
     {
-        OUTDATED_IMAGES: "Memcached objects whose spec.image is not this operator's default.",
-        PROBLEM_IMAGES: "Memcached objects whose status reports a release of memcached with known problems.",
-        OUTDATED_AGENTS: "Memcached objects whose spec.agent.image is not this operator's default.",
+        OUTDATED_IMAGES: "Memcached and MemcachedProxy objects whose spec.image is not this operator's default.",
+        PROBLEM_IMAGES: "Memcached and MemcachedProxy objects whose status reports a memcached with known problems.",
+        OUTDATED_AGENTS: "Memcached and MemcachedProxy objects whose spec.agent.image is not this operator's default.",
     }
 )
 REGISTRY.register(IMAGES)
+READY_PROXIES = "memcached_operator_proxy_ready_pods"
+PROXY_UP_TO_DATE = "memcached_operator_proxy_up_to_date"
+PROXIES = ProxyGauges(
+    {
+        READY_PROXIES: "Ready pods of a MemcachedProxy.",
+        PROXY_UP_TO_DATE: "1 if all pods of a MemcachedProxy are ready, and have its spec and all slots.",
+    }
+)
+REGISTRY.register(PROXIES)
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)
 IGNORED_OBJECTS = Gauge(
     "memcached_operator_ignored_objects",

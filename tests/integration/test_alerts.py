@@ -8,13 +8,16 @@ import pytest
 
 from alerts import files
 from memcached_operator.memcached.alerts.caches import GROUP, rules_of
-from support.alerting import ALERTS, FIRING, SILENT, Case, check
+from support import alerting, alerting_proxies
+from support.alerting import ALERTS, Case, check
 from support.prometheus import promtool
 
 pytestmark = pytest.mark.sweep
 
 OWN: Final = {"groups": [files.group(GROUP, rules_of("shop", "sessions"))]}
 OPERATOR: Final = files.prometheus_rule()["spec"]
+FIRING: Final[Mapping[str, Case]] = {**alerting.FIRING, **alerting_proxies.FIRING}
+SILENT: Final[Mapping[str, Case]] = {**alerting.SILENT, **alerting_proxies.SILENT}
 RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     "the rules of the cache and of the operator": {"own.yaml": OWN, "operator.yaml": OPERATOR},
     "the plain file": {"plain.yaml": files.plain()},

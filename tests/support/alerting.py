@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from alerts.operators import ALERTS as OF_OPERATOR
+from alerts.proxies import ALERTS as OF_PROXIES
 from memcached_operator.memcached.alerts.caches import ALERTS as OF_CACHES
 from memcached_operator.memcached.alerts.caches import PREDICTED
 from memcached_operator.memcached.alerts.rules import PAGE
@@ -25,8 +26,8 @@ OTHER: Final = POD.replace("sessions-0", "sessions-1").replace("a:", "b:")
 MANAGER: Final = 'job="controller-manager",instance="c:8383"'
 STANDBY: Final = MANAGER.replace("c:", "e:")
 WEBHOOK: Final = 'job="webhook",instance="d:8383"'
-ALERTS: Final = {alert.name: alert for alert in (*OF_CACHES, *OF_OPERATOR)}
-GROUPS: Final = ("memcached", "memcached-operator")
+ALERTS: Final = {alert.name: alert for alert in (*OF_CACHES, *OF_PROXIES, *OF_OPERATOR)}
+GROUPS: Final = ("memcached", "memcached-operator", "memcached-proxies")
 """The groups with the markers are first. In Prometheus, a marker may exist an evaluation later, before alerts fire."""
 DAY: Final = 86400
 
@@ -371,7 +372,7 @@ FIRING: Final[Mapping[str, Case]] = {
         {
             "MemcachedOperatorProblemImages": (
                 {},
-                "3 Memcacheds run a release of memcached that can crash or damage memory. Their status has details.",
+                "3 caches or proxies run a memcached that can crash or damage memory. Their status has details.",
             ),
         },
         interval=30,
@@ -382,7 +383,7 @@ FIRING: Final[Mapping[str, Case]] = {
         {
             "MemcachedOperatorOutdatedImages": (
                 {},
-                "2 Memcacheds do not run the default images of the operator's release.",
+                "2 caches or proxies do not run the default images of the operator's release.",
             ),
         },
         interval=30,

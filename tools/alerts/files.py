@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Final
 
-from alerts import operators
+from alerts import operators, proxies
 from memcached_operator.memcached.alerts import caches
 from project.yaml_text import yaml_text
 
@@ -23,7 +23,11 @@ def files(command: str) -> dict[Path, str]:
 
 def plain() -> dict[str, Any]:
     """The content of the plain file."""
-    found = {caches.GROUP: caches.rules_of_all(), operators.GROUP: operators.plain_rules()}
+    found = {
+        caches.GROUP: caches.rules_of_all(),
+        operators.GROUP: operators.plain_rules(),
+        proxies.GROUP: proxies.plain_rules(),
+    }
     return {"groups": [group(f"{name}-plain", rules) for name, rules in found.items()]}
 
 
@@ -41,7 +45,7 @@ def prometheus_rule() -> dict[str, Any]:
                 "control-plane": "controller-manager",
             },
         },
-        "spec": {"groups": [group(operators.GROUP, operators.rules())]},
+        "spec": {"groups": [group(operators.GROUP, operators.rules()), group(proxies.GROUP, proxies.rules())]},
     }
 
 

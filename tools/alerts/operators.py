@@ -78,16 +78,16 @@ ALERTS: Final = (
         Severity.WARNING,
         "1h",
         f"max({PROBLEMS}) > 0",
-        "Caches run a memcached with known problems",
-        "{{ $value }} Memcacheds run a release of memcached that can crash or damage memory. Their status has details.",
+        "Caches or proxies run a memcached with known problems",
+        "{{ $value }} caches or proxies run a memcached that can crash or damage memory. Their status has details.",
     ),
     Alert(
         "MemcachedOperatorOutdatedImages",
         Severity.INFO,
         "1d",
         f"(max({IMAGES}) > 0 unless max({PROBLEMS}) > 0) or max(memcached_operator_outdated_agents{{{OURS}}}) > 0",
-        "Caches do not run the images of this release",
-        "{{ $value }} Memcacheds do not run the default images of the operator's release.",
+        "Caches or proxies do not run the images of this release",
+        "{{ $value }} caches or proxies do not run the default images of the operator's release.",
     ),
 )
 

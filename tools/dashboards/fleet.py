@@ -158,11 +158,55 @@ DETAILS: Final = Row(
         ),
     ],
 )
+IS_PROXY: Final = f"and on (namespace, pod) memcached_proxy_backend_total{{{SELECTED}}}"
+"""Only the pods of proxies have this metric."""
+UNREACHABLE: Final = f"memcached_agent_proxy_servers_unreachable{{{SELECTED}}}"
+PROXIES: Final = Row(
+    "Proxies",
+    [
+        Graph(
+            "Proxies that reply",
+            "Pods of each MemcachedProxy with monitoring whose memcached replies to its agent. Each of them serves all "
+            "keys. Compare it with `spec.size`.",
+            6,
+            queries=top(per_cache("count", f"memcached_proxy_backend_total{{{SELECTED}}}")),
+        ),
+        Graph(
+            "Requests of proxies",
+            "Requests that clients send to the proxies, of the MemcachedProxies with most of them.",
+            6,
+            queries=top(per_cache("sum", rate("memcached_proxy_conn_requests_total"))),
+            unit=Unit.REQUESTS,
+        ),
+        Graph(
+            "Unreachable servers",
+            "Servers that a proxy has marked as bad, of the proxy with most of them. Requests for their keys fail. "
+            "Look at the pods of the Memcached, and at NetworkPolicies. The second series counts how often they were "
+            "marked.",
+            6,
+            queries=[
+                Query(f"topk({TOP}, {per_cache('max', UNREACHABLE)})", LEGEND),
+                Query(
+                    f"topk({TOP}, {per_cache('sum', rate('memcached_proxy_backend_marked_bad_total'))} > 0)",
+                    f"{LEGEND}, marked/s",
+                ),
+            ],
+            thresholds=PROBLEMS,
+        ),
+        Graph(
+            "Connections of proxies",
+            "Open connections of clients, of the MemcachedProxies with most of them. Each proxy accepts "
+            "`spec.maxConnections`. For more clients, add proxies.",
+            6,
+            queries=top(per_cache("sum", f"memcached_current_connections{{{SELECTED}}} {IS_PROXY}")),
+        ),
+    ],
+)
 DASHBOARD: Final = Dashboard(
     "memcached-fleet",
     "Memcached: all caches",
     "All caches with monitoring, of memcached-operator.",
     FLEET,
     [Variable("namespace", "Namespace", "memcached_up", "namespace", several=True)],
-    [HEALTH, SATURATION, EFFECTIVENESS, TRAFFIC, DETAILS],
+    [HEALTH, SATURATION, EFFECTIVENESS, TRAFFIC, PROXIES, DETAILS],
 )

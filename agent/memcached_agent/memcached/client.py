@@ -15,7 +15,7 @@ from memcached_agent.addresses import Address
 from memcached_agent.memcached.connection import ERRORS, MAX_QUOTED, MemcachedConnection
 from memcached_agent.memcached.errors import REASONS, MemcachedError, Reason
 from memcached_agent.memcached.login import User, log_in_as_any
-from memcached_agent.memcached.stats import END, Statistics, Stats, parse_stats, statistics
+from memcached_agent.memcached.stats import END, Statistics, Stats, is_proxy, parse_stats, statistics
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ KEEP_ALIVE: Final = 20.0
 """Seconds between two checks whether the connection is idle. Then it gets a command: memcached closes a connection that
 is idle for the time of `-o idle_timeout`, which is at least 60 s."""
 COMMANDS: Final = ("stats", "stats settings", "stats items", "stats slabs")
+BACKENDS: Final = "stats proxybe"
+"""The command for the servers of a proxy that are marked as bad."""
 LINE: Final = b""
 
 
@@ -68,9 +70,12 @@ class MemcachedClient:
         async with self._commands() as connection:
             replies = [await connection.command(command, END) for command in COMMANDS]
             try:
-                return statistics(*replies)
+                found = statistics(*replies)
+                if is_proxy(found.general):
+                    found = found._replace(backends=parse_stats(await connection.command(BACKENDS, END)))
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
+            return found
 
     async def general(self) -> Stats:
         """The reply to `stats` alone. Raises MemcachedError."""

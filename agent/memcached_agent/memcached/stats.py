@@ -19,7 +19,10 @@ Stats = dict[str, str]
 
 
 class Statistics(NamedTuple):
-    """The replies to four commands. `items` and `slabs` have one entry for each slab class in use."""
+    """The replies to four commands, and to a fifth one of a proxy.
+
+    `items` and `slabs` have one entry for each slab class in use.
+    """
 
     general: Stats
     """`stats`"""
@@ -31,6 +34,13 @@ class Statistics(NamedTuple):
     """`stats slabs`, without its totals."""
     totals: Stats
     """The totals of `stats slabs`."""
+    backends: Stats | None = None
+    """`stats proxybe`: the servers that are marked as bad. None if memcached is no proxy."""
+
+
+def is_proxy(general: Stats) -> bool:
+    """Whether memcached is a proxy, by its reply to `stats`."""
+    return "proxy_backend_total" in general
 
 
 def parse_stats(reply: bytes) -> Stats:

@@ -12,6 +12,7 @@ from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_viola
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
+from memcached_operator.memcachedproxy.images import problem_notice
 from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
@@ -23,7 +24,7 @@ from memcached_operator.shared.foreign import (
     foreign_budget,
     observed,
 )
-from memcached_operator.shared.images import chosen, forged_notices
+from memcached_operator.shared.images import chosen, forged_notices, live_image
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
@@ -70,8 +71,10 @@ def _without_cache(
     Without pods, there is only the Service, so that the address of clients does not change when the pods start.
     """
     problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
-    if snapshot.workload(DEPLOYMENTS) is not None:
-        return Plan(None, problems, kept)
+    live = snapshot.workload(DEPLOYMENTS)
+    if live is not None:
+        image = live_image(live, CONTAINER)
+        return Plan(None, problems, notices=(*problem_notice(image, snapshot.cr["metadata"]), *kept))
     children = (service(snapshot.cr, spec), *_network_policy(snapshot, spec))
     return Plan(inheriting(children, spec.inherited_metadata), problems, kept)
 
@@ -108,6 +111,7 @@ def _with_cache(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
             *notices(slots.name, cache, labels),
+            *problem_notice(choice.images.memcached, cr["metadata"]),
             *(forged_notices(choice, live) if live is not None else ()),
             *kept,
         ),

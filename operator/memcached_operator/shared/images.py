@@ -1,14 +1,23 @@
-"""The images of an object: those of its spec, or those that the operator chose for it when it was created."""
+"""The images of an object: those of its spec, or those that the operator chose for it when it was created.
 
-from collections.abc import Iterator
+And the numbers of objects by their images, for metrics.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.images import Images
+from memcached_api.known_problems import REPORT
 from memcached_api.shared.agent import Agent
-from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.rules import specs_of
+
+_NOTICE: Final = re.compile(rf"memcached \d+\.\d+\.\d+\S* {REPORT} \d+\.\d+\.\d+ corrects: ")
+"""The start of a notice of known problems."""
 
 
 @dataclass(frozen=True)
@@ -63,3 +72,51 @@ def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION)
     """
     image = None if live is None else nested_map(live, "metadata", "annotations").get(annotation)
     return image if image is not None and is_reference(image) else None
+
+
+class ImageCounts(NamedTuple):
+    """Numbers of objects, by their images. They are only reported, as metrics."""
+
+    outdated: int
+    """With a `spec.image` that is not the default."""
+    problems: int
+    """With their own notice of known problems in their status."""
+    outdated_agents: int
+    """With an agent whose `spec.agent.image` is not the default."""
+
+    def with_others(self, others: "ImageCounts") -> "ImageCounts":
+        """The sum of the numbers of two kinds."""
+        return ImageCounts(*(one + other for one, other in zip(self, others, strict=True)))
+
+
+def count_images(
+    objects: Iterable[Object],
+    defaults: Images,
+    asks_for_agent: Callable[[Mapping[str, Any]], bool],
+    has_own_notice: Callable[[Object], bool],
+) -> ImageCounts:
+    """Count all in one walk: each object is decoded when it is reached. `defaults`: the images of this release.
+
+    `asks_for_agent`: of a spec. `has_own_notice`: whether the status of an object reports known problems.
+    """
+    outdated = problems = outdated_agents = 0
+    for obj in objects:
+        spec = nested_map(obj, "spec")
+        outdated += spec.get("image", defaults.memcached) != defaults.memcached
+        problems += has_own_notice(obj)
+        outdated_agents += asks_for_agent(spec) and (
+            nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent
+        )
+    return ImageCounts(outdated, problems, outdated_agents)
+
+
+def has_notice(obj: Object, remedies: Callable[[Object], Sequence[str]]) -> bool:
+    """Whether the status has a notice of known problems, followed by one of the remedies. `remedies`: by the metadata.
+
+    The spec does not name the image that a pause keeps, or that an annotation of the workload pins. A message can
+    contain text of other clients, so the notice must have its releases, and a remedy with the object's name.
+    """
+    messages = [each.get("message", "") for each in nested_list(obj, "status", "conditions")]
+    starts = [(each, _NOTICE.search(each)) for each in messages]
+    rests = [each[start.end() :] for each, start in starts if start is not None]
+    return any(remedy in rest for rest in rests for remedy in remedies(obj["metadata"]))

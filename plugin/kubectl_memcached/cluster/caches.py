@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
-from kubectl_memcached.model.objects import APP_SERVICES, RESOURCE, Object, selector, text
+from kubectl_memcached.model.objects import APP_SERVICES, PROXIES, RESOURCE, Object, is_proxy, selector, text
 from kubectl_memcached.model.pods import Pod, pods
 from kubectl_memcached.model.statistics import replies
 
 
 @dataclass(frozen=True)
 class Cache:
-    """A Memcached and its pods. `objects`: the pods as the API server has them."""
+    """A Memcached, or a MemcachedProxy, and its pods. `objects`: the pods as the API server has them."""
 
     cr: Object
     pods: list[Pod]
@@ -32,22 +32,39 @@ class Cache:
 
 
 def get(kubectl: Kubectl, name: str) -> Object:
-    """A Memcached. Raises PluginError, which says so if there is an AppService of this name instead."""
+    """A Memcached. Raises PluginError, which names the kind if another kind of the operator has this name."""
+    cr = get_with_proxies(kubectl, name)
+    if is_proxy(cr):
+        cache = text(cr, "spec", "memcachedRef", "name")
+        raise PluginError(
+            f"{name} is a MemcachedProxy. This command is for caches: the one of these proxies is {cache}.",
+            ExitCode.MISSING,
+        )
+    return cr
+
+
+def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
+    """A Memcached, or the MemcachedProxy of this name without one. Raises PluginError, as `get` does."""
     try:
         return kubectl.get(f"read Memcached {name}", RESOURCE, name)
     except PluginError as error:
-        if error.code != ExitCode.MISSING or not _is_app_service(kubectl, name):
+        if error.code != ExitCode.MISSING:
+            raise
+        if proxy := _other(kubectl, PROXIES, name):
+            return proxy
+        if not _other(kubectl, APP_SERVICES, name):
             raise
     raise PluginError(
         f"{name} is an AppService. These commands are for caches, which are Memcacheds.", ExitCode.MISSING
     )
 
 
-def _is_app_service(kubectl: Kubectl, name: str) -> bool:
+def _other(kubectl: Kubectl, resource: str, name: str) -> Object | None:
+    """An object of another kind; None if there is none, or if it cannot be read."""
     try:
-        return bool(kubectl.get("read AppService", APP_SERVICES, name))
+        return kubectl.get(f"read {name}", resource, name)
     except PluginError:
-        return False
+        return None
 
 
 def load(kubectl: Kubectl, name: str) -> Cache:
@@ -57,7 +74,7 @@ def load(kubectl: Kubectl, name: str) -> Cache:
 
 
 def with_pods(kubectl: Kubectl, cr: Object) -> Cache:
-    """The pods of a Memcached. Raises PluginError."""
+    """The pods of a Memcached or a MemcachedProxy. Raises PluginError."""
     listed = kubectl.list(
         "list pods", "pods", f"--selector={selector(cr)}", namespace=text(cr, "metadata", "namespace")
     )

@@ -77,7 +77,7 @@ def _right(message: str) -> str:
 
 def _no_kind(name: str, what: str) -> PluginError:
     """The error if the API server does not have a kind, which is named in the plural or not."""
-    if name.lower().startswith("memcached"):
+    if name.lower().startswith("memcached") and "prox" not in name.lower():
         sentence = "This cluster has no Memcacheds: the operator is not installed, or --context is another cluster."
     else:
         sentence = f"kubectl cannot {what}: this cluster has no resource type {name}"

@@ -8,12 +8,15 @@ from typing import Any
 import click
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import Secrets, load, selected
+from kubectl_memcached.cluster.caches import Secrets, get_with_proxies, selected, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import for_each, recovered, session
+from kubectl_memcached.commands import routes
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
+from kubectl_memcached.commands.routes import Routed
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model import units
+from kubectl_memcached.model.objects import is_proxy
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.statistics.replies import Item, check_key, parse_item
 from kubectl_memcached.progress import progress
@@ -38,14 +41,20 @@ class Lookup:
 def find(kubectl: Kubectl, name: str, key: str, output: str) -> None:
     """Show the pods that hold KEY: size in memory, expiration, last access.
 
+    For the name of a MemcachedProxy, it shows the slot to which the proxies send KEY, and asks only the pod of this
+    slot.
+
     Exits with 0 if a pod has it, with 1 if no pod has it, with 6 if pods did not reply and the others do not have it.
     """
     check_key(key)
-    pods = selected(load(kubectl, name))
+    cr = get_with_proxies(kubectl, name)
+    routed = routes.of_key(kubectl, cr, key) if is_proxy(cr) else None
+    pods = routed.pods if routed else selected(with_pods(kubectl, cr))
     ask = recovered(partial(_ask, kubectl, Secrets(kubectl), key), lambda pod, text: Lookup(pod.name, None, text))
     with progress("Asking pods", len(pods)) as shown:
         lookups = for_each(pods, ask, shown.step)
-    (_as_json if output == "json" else _as_table)(key, lookups)
+    lookups += [Lookup(pod, None, routes.MISSING) for pod in (routed.missing if routed else ())]
+    (_as_json if output == "json" else _as_table)(key, lookups, routed)
     raise SystemExit(_code(lookups))
 
 
@@ -64,8 +73,9 @@ def _code(lookups: Sequence[Lookup]) -> ExitCode:
     return ExitCode.POD if any(lookup.problem for lookup in lookups) else ExitCode.NEGATIVE
 
 
-def _as_json(key: str, lookups: Sequence[Lookup]) -> None:
-    output.print_json({"key": key, "pods": [_document(lookup) for lookup in lookups]})
+def _as_json(key: str, lookups: Sequence[Lookup], routed: Routed | None) -> None:
+    routing = routed.document() if routed else {}
+    output.print_json({"key": key, **routing, "pods": [_document(lookup) for lookup in lookups]})
 
 
 def _document(lookup: Lookup) -> dict[str, Any]:
@@ -80,8 +90,10 @@ def _document(lookup: Lookup) -> dict[str, Any]:
     return {"pod": lookup.pod, "item": described, "problem": lookup.problem}
 
 
-def _as_table(key: str, lookups: Sequence[Lookup]) -> None:
+def _as_table(key: str, lookups: Sequence[Lookup], routed: Routed | None) -> None:
     console = output.console()
+    if routed:
+        output.show(console, *routed.sentences(), "")
     shown = [lookup for lookup in lookups if lookup.item or lookup.problem]
     holders = [lookup for lookup in lookups if lookup.item]
     if shown:
@@ -91,6 +103,8 @@ def _as_table(key: str, lookups: Sequence[Lookup]) -> None:
         output.show(console, "No pod replied.")
     elif not holders:
         output.show(console, f"No pod that replied has the key {key}.")
+    if routed and not holders:
+        output.show(console, routed.hint)
     if len(holders) > 1:
         output.show(
             console,

@@ -1,4 +1,4 @@
-"""`status -A`: one row for each cache of the cluster."""
+"""`status -A`: one row for each cache of the cluster, and for each MemcachedProxy."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,7 +6,9 @@ from typing import Any, Final
 from rich.text import Text
 
 from kubectl_memcached import output
+from kubectl_memcached.cluster import proxies as cluster_proxies
 from kubectl_memcached.cluster.kubectl import Kubectl
+from kubectl_memcached.commands import proxies
 from kubectl_memcached.model import conditions, upgrading
 from kubectl_memcached.model.objects import RESOURCE, Object, full_name, integer, text
 
@@ -16,12 +18,17 @@ OUTDATED: Final = "known problems of its image: run `{}`"
 
 
 def show(kubectl: Kubectl, selector: str, *, as_json: bool) -> bool:
-    """Show the caches of all namespaces; returns whether all are ready. Raises PluginError."""
+    """Show the caches and proxies of all namespaces; returns whether all are ready.
+
+    Raises PluginError if the caches cannot be read.
+    """
     options = ["--all-namespaces", *([f"--selector={selector}"] if selector else [])]
     listed = kubectl.list("list Memcacheds", RESOURCE, *options)
+    others, hidden = cluster_proxies.listed(kubectl, *options)
     crs = sorted(listed, key=lambda cr: (conditions.is_ready(cr), full_name(cr)))
     if as_json:
-        output.print_json({"caches": [_document(cr, kubectl.cluster_options) for cr in crs]})
+        found = [_document(cr, kubectl.cluster_options) for cr in crs]
+        output.print_json({"caches": found, **proxies.documents(others, kubectl.cluster_options)})
     else:
         console = output.console()
         rows = [_cells(cr, kubectl.cluster_options) for cr in crs]
@@ -32,7 +39,11 @@ def show(kubectl: Kubectl, selector: str, *, as_json: bool) -> bool:
         have = "has" if outdated == 1 else "have"
         counts = f"{ready} of {len(crs)} caches are ready, {outdated} {have} an image with known problems."
         output.show(console, "", counts)
-    return all(conditions.is_ready(cr) for cr in crs)
+        if others:
+            proxies.show_all(console, others, {full_name(cr): cr for cr in crs})
+        if hidden:
+            output.show(console, "", hidden)
+    return all(conditions.is_ready(cr) for cr in (*crs, *others))
 
 
 def _problem(cr: Object, options: Sequence[str]) -> str:

@@ -8,9 +8,10 @@ from urllib.parse import quote_from_bytes
 import click
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import Cache, load
+from kubectl_memcached.cluster.caches import Cache, get_with_proxies, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.watching import Log, Watch, watchable
+from kubectl_memcached.commands import routes
 from kubectl_memcached.commands.options import (
     cluster_command,
     name_argument,
@@ -20,7 +21,7 @@ from kubectl_memcached.commands.options import (
 )
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import units, watching
-from kubectl_memcached.model.objects import Object, integer, mapping, selector, text
+from kubectl_memcached.model.objects import Object, integer, is_proxy, mapping, selector, text
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.progress import progress
 from kubectl_memcached.ring import matching, sentences
@@ -67,10 +68,17 @@ def ring(kubectl: Kubectl, name: str, seconds: float, pods: tuple[str, ...], sho
     It compares where new keys are stored with the placements of known client libraries. Only keys that are stored
     while it runs count, and it shows none without --show-keys. memcached logs them with its command `watch`.
 
+    For the name of a MemcachedProxy, it shows the share of each slot, and the keys that move with another size. It
+    watches nothing.
+
     Exits with 0 if 99 % of the keys lie where one library with the current list of servers looks for them, with 1 if
     not, or with fewer than 20 new keys, with 6 if pods did not reply, with 7 if --disable-watch blocks it.
     """
-    cache = load(kubectl, name)
+    cr = get_with_proxies(kubectl, name)
+    if is_proxy(cr):
+        routes.show_ring(kubectl, cr, as_json=output == "json")
+        return
+    cache = with_pods(kubectl, cr)
     chosen, slots = watchable(cache, pods), slot_names(cache)
     if len(slots) == 1:
         _single(cache, output)

@@ -8,20 +8,21 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import Cache, get, with_pods
+from kubectl_memcached.cluster import proxies as cluster_proxies
+from kubectl_memcached.cluster.caches import Cache, get_with_proxies, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.reading import readings
-from kubectl_memcached.commands import fleet
+from kubectl_memcached.commands import described, fleet, proxies
 from kubectl_memcached.commands.options import cluster_command, names, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
 from kubectl_memcached.model import conditions, losses, units
-from kubectl_memcached.model.objects import Object, full_name, integer, text
+from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, text
+from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import rows, sizing
 from kubectl_memcached.progress import progress
 
-CONDITIONS = ("CONDITION", "STATUS", "REASON", "SINCE")
 COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 NUMBERS = ("UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 
@@ -35,9 +36,9 @@ AGENTLESS = "WARM and CERT are not shown, because the pods have no agent. spec.m
 @output_option
 @cluster_command
 def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, output: str) -> None:
-    """Show the conditions, the pods and what to do. With -A: one row for each cache.
+    """Show the conditions, the pods and what to do. With -A: one row for each cache, and for each MemcachedProxy.
 
-    Exits with 0 if all these caches are ready, else with 1.
+    NAME is that of a Memcached, or of a MemcachedProxy. Exits with 0 if all these caches are ready, else with 1.
     """
     if bool(name) == all_namespaces or (selector and not all_namespaces):
         raise PluginError("Name the cache, or use -A for all caches.", ExitCode.USAGE)
@@ -45,37 +46,54 @@ def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, out
         if not fleet.show(kubectl, selector, as_json=output == "json"):
             raise SystemExit(ExitCode.NEGATIVE)
         return
-    cr = get(kubectl, name)
-    report = _report(kubectl, cr)
-    (_as_json if output == "json" else _as_tables)(report)
+    cr = get_with_proxies(kubectl, name)
+    if is_proxy(cr):
+        proxies.show(kubectl, cr, as_json=output == "json")
+    else:
+        (_as_json if output == "json" else _as_tables)(_report(kubectl, cr))
     if not conditions.is_ready(cr):
         raise SystemExit(ExitCode.NEGATIVE)
 
 
 class _Report:
-    """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty."""
+    """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty.
 
-    def __init__(self, cr: Object, shell: Shell, pod_readings: Sequence[rows.Reading], problem: str) -> None:
+    `found`: the MemcachedProxies that use the cache, and the reason if they cannot be read.
+    """
+
+    def __init__(
+        self,
+        cr: Object,
+        shell: Shell,
+        pod_readings: Sequence[rows.Reading],
+        problem: str,
+        found: tuple[Sequence[Object], str],
+    ) -> None:
         self.cr = cr
+        self.shell = shell
+        self.proxies, hidden = found
         self.now = time.time()
         self.rows = [rows.row(reading, self.now) for reading in pod_readings]
         self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
         self.predictions = sizing.document(pod_readings)
-        self.notices = conditions.notices(cr)
         about_pods = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell)
-        self.advice = [*advices.of_object(cr, shell), *about_pods, *losses.sentences(cr, about_pods)]
+        about_proxies = [hidden] if hidden else []
+        self.advice = [*advices.of_object(cr, shell), *about_pods, *losses.sentences(cr, about_pods), *about_proxies]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
 
 
 def _report(kubectl: Kubectl, cr: Object) -> _Report:
-    shell = Shell(text(cr, "metadata", "namespace"), tuple(kubectl.cluster_options))
+    namespace = text(cr, "metadata", "namespace")
+    shell = Shell(namespace, tuple(kubectl.cluster_options))
+    listed, hidden = cluster_proxies.listed(kubectl, namespace=namespace)
+    found = [each for each in listed if uses(each, cr)], hidden
     try:
         cache: Cache = with_pods(kubectl, cr)
     except PluginError as error:
-        return _Report(cr, shell, [], str(error))
+        return _Report(cr, shell, [], str(error), found)
     with progress("Reading pods", len(cache.pods)) as shown:
-        return _Report(cr, shell, readings(kubectl, cache, shown.step), "")
+        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found)
 
 
 def _as_json(report: _Report) -> None:
@@ -94,6 +112,7 @@ def _as_json(report: _Report) -> None:
             "pods": [rows.document(row) for row in report.rows],
             "predictions": report.predictions,
             "advice": report.advice,
+            **proxies.documents(report.proxies, report.shell.options),
         }
     )
 
@@ -101,11 +120,14 @@ def _as_json(report: _Report) -> None:
 def _as_tables(report: _Report) -> None:
     console = output.console()
     _summary(console, report.cr)
-    _conditions(console, report)
+    described.table(console, report.cr, report.now)
+    described.messages(console, report.cr, report.remedies)
     if report.rows:
         output.show(console, "", *pods_tables(report.rows, console.width))
         if report.agentless and any(row.version for row in report.rows):
             output.show(console, output.styled(AGENTLESS, output.DIM))
+    if report.proxies:
+        proxies.show_beside(console, report.proxies, report.cr, report.shell)
     if report.advice:
         output.show(console, output.styled("\nAdvice", output.TITLE))
         output.show(console, *(output.bullet(sentence, console.width) for sentence in report.advice))
@@ -131,33 +153,6 @@ def _summary(console: Console, cr: Object) -> None:
         output.show(console, output.styled(f"image {image}", output.DIM))
 
 
-def _conditions(console: Console, report: _Report) -> None:
-    listed = conditions.conditions(report.cr)
-    if not listed:
-        return
-    rows = [
-        [each.type, output.styled(each.status, _style(each)), each.reason, _age(each.since, report.now)]
-        for each in listed
-    ]
-    output.show(console, "", *output.tables(CONDITIONS, rows, console.width, right=["SINCE"]))
-    messages: set[str] = set()
-    for condition in listed:
-        if condition.healthy or condition.message in messages:
-            continue
-        messages.add(condition.message)
-        output.show(console, f"\n{condition.type}: {condition.message}")
-        if remedy := report.remedies.get(condition.type):
-            output.show(console, output.styled(f"Remedy: {remedy}", output.TITLE))
-    if report.notices:
-        output.show(console, f"\nNotice: {report.notices}")
-
-
-def _style(condition: conditions.Condition) -> str:
-    if condition.healthy:
-        return output.GOOD
-    return output.BAD if condition.type in ("Degraded", "Stalled") else output.WARN
-
-
 def pods_tables(pod_rows: Sequence[rows.Row], width: int) -> list[RenderableType]:
     """The table of the pods, without the columns that are empty for all of them."""
     names, lines = output.without_empty(COLUMNS, [_cells(row) for row in pod_rows], kept=2)
@@ -181,8 +176,3 @@ def _cells(row: rows.Row) -> list[str | Text]:
         units.percent(row.warm),
         units.UNKNOWN if days is None else Text(f"{days}d", style=output.BAD if days < advices.EXPIRES else ""),
     ]
-
-
-def _age(since: str, now: float) -> str:
-    start = units.seconds(since)
-    return units.UNKNOWN if start is None else units.duration(now - start)

@@ -7,8 +7,11 @@ GROUP: Final = "cache.example.com"
 RESOURCE: Final = f"memcacheds.{GROUP}"
 """With its group, because another operator can have a kind of the same name."""
 
+PROXIES: Final = f"memcachedproxies.{GROUP}"
+"""The kind of the proxies in front of a Memcached. An older operator does not have it."""
+
 APP_SERVICES: Final = "appservices.app.example.com"
-"""The other kind of the operator."""
+"""Another kind of the operator."""
 
 Object = Mapping[str, Any]
 EMPTY: Final[Object] = {}
@@ -53,13 +56,22 @@ def first(listed: Iterable[Object], field: str, value: str) -> Object:
     return next((obj for obj in listed if obj.get(field) == value), EMPTY)
 
 
+def is_proxy(cr: Object) -> bool:
+    """Whether this is a MemcachedProxy."""
+    return text(cr, "kind") == "MemcachedProxy"
+
+
 def full_name(cr: Object) -> str:
-    """The namespace and the name of a Memcached, `NAMESPACE/NAME`, as the commands accept it."""
+    """The namespace and the name of an object, `NAMESPACE/NAME`, as the commands accept it."""
     return f"{text(cr, 'metadata', 'namespace')}/{text(cr, 'metadata', 'name')}"
 
 
 def selector(cr: Object) -> str:
-    """The label selector of the pods of a Memcached: that of its status, or the labels that every release sets."""
-    labels = {"name": "memcached", "instance": text(cr, "metadata", "name"), "managed-by": "memcached-operator"}
+    """The label selector of the pods of a Memcached or a MemcachedProxy.
+
+    That of its status, or the labels that every release sets.
+    """
+    app = "memcached-proxy" if is_proxy(cr) else "memcached"
+    labels = {"name": app, "instance": text(cr, "metadata", "name"), "managed-by": "memcached-operator"}
     default = ",".join(f"app.kubernetes.io/{name}={value}" for name, value in labels.items())
     return text(cr, "status", "selector") or default

@@ -9,8 +9,9 @@ import pytest
 from memcached_agent.addresses import Address
 from memcached_agent.memcached import client as client_module
 from memcached_agent.memcached import connection
-from memcached_agent.memcached.client import MemcachedClient
+from memcached_agent.memcached.client import BACKENDS, MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError, Reason
+from memcached_agent.metrics import proxy
 from support.streams import until
 
 from .memcacheds import CLOSE, HANG, LIMIT, FakeMemcached, replies_again, with_client
@@ -72,6 +73,28 @@ def test_fault_is_reported_and_the_connection_replaced(
         await replies_again(client)
         assert await client.statistics() == reference()
         assert (memcached.connections, counted(client)) == (2, {reason: 1})
+
+    with_client(scenario)
+
+
+PROXY = b"STAT proxy_backend_total 4\r\n"
+
+
+@pytest.mark.parametrize(
+    ("general", "backends", "expected"),
+    [
+        (b"", b"END\r\n", None),
+        (PROXY, b"END\r\n", 0),
+        (PROXY, b"STAT bad_sessions-1 2\r\nSTAT bad_sessions-2 1\r\nEND\r\n", 2),
+    ],
+)
+def test_servers_that_a_proxy_cannot_reach(general: bytes, backends: bytes, expected: int | None) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
+        memcached.replies |= {"stats": general + STATS, BACKENDS: backends}
+        await replies_again(client)
+        found = [each.samples[0][1] for each in proxy.families(await client.statistics())]
+        assert found == ([] if expected is None else [expected])
+        assert (BACKENDS in memcached.commands) == (expected is not None)
 
     with_client(scenario)
 

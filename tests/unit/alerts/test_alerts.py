@@ -6,13 +6,13 @@ from typing import Final
 import pytest
 import yaml
 
-from alerts import files, operators
+from alerts import files, operators, proxies
 from memcached_operator.app import LEASE_NAME
 from memcached_operator.memcached.alerts import caches
 from memcached_operator.memcached.alerts.rules import PAGE, Alert
 from unit.config.rendered import ROOT
 
-ALERTS: Final = (*caches.ALERTS, *operators.ALERTS)
+ALERTS: Final = (*caches.ALERTS, *proxies.ALERTS, *operators.ALERTS)
 REPOSITORY: Final = ROOT / "config/manifests/bases/memcached-operator.clusterserviceversion.yaml"
 PAGE_TEXT: Final = (ROOT / "docs/alerts.md").read_text()
 SECTIONS: Final[dict[str, str]] = dict(re.findall(r"(?ms)^### (\w+)\n(.*?)(?=^##|\Z)", PAGE_TEXT))
@@ -90,10 +90,20 @@ def test_the_alerts_of_the_operator_use_no_series_of_caches() -> None:
     assert all(re.match(r'{[^}]*cache=""}', found) for found in matchers)
 
 
+def test_the_alerts_of_proxies_use_the_series_of_the_controller_and_of_their_own_agents() -> None:
+    found = [match for alert in proxies.ALERTS for match in re.findall(rf"({METRIC.pattern}){{([^}}]*)}}", alert.expr)]
+    assert {(name.split("_")[1], matcher) for name, matcher in found} == {
+        ("operator", 'cache=""'),
+        ("agent", 'cache!=""'),
+    }
+
+
 def test_the_plain_file_leaves_out_what_has_rules_of_its_own() -> None:
     rules = {group["name"]: group["rules"] for group in files.plain()["groups"]}
     ends = {"memcached-plain": "unless on (namespace, cache) memcached_cache_own_rules"}
-    ends |= {"memcached-operator-plain": 'unless on () memcached_operator_own_rules{cache=""}'}
+    ends |= dict.fromkeys(
+        ("memcached-operator-plain", "memcached-proxies-plain"), 'unless on () memcached_operator_own_rules{cache=""}'
+    )
     assert rules.keys() == ends.keys()
     for name, found in rules.items():
         assert all(rule["expr"].startswith("(") and rule["expr"].endswith(ends[name]) for rule in found)

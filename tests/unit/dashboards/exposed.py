@@ -6,7 +6,7 @@ from typing import cast
 from prometheus_client import CollectorRegistry
 
 from memcached_agent.insight import families as insight
-from memcached_agent.metrics import agent, arguments, connections, families, memory, reloads, restarts, warm
+from memcached_agent.metrics import agent, arguments, connections, families, memory, proxy, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
 from memcached_operator.metrics import REGISTRY
 from memcached_webhooks.metrics import Metrics
@@ -17,7 +17,7 @@ SERIES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 
 def agent_metrics() -> set[str]:
     """The metrics of the agent: its constants, and the tables of memcached's statistics."""
-    modules = (agent, arguments, connections, families, insight, memory, reloads, restarts, warm)
+    modules = (agent, arguments, connections, families, insight, memory, proxy, reloads, restarts, warm)
     return {each.name for module in modules for value in vars(module).values() for each in _metrics(value)}
 
 

@@ -11,7 +11,7 @@ from dashboards.grafana import document
 from dashboards.model import GRID, Dashboard
 from unit.config.rendered import ROOT, render_directory
 
-MAX_PANELS = 21
+MAX_PANELS = 23
 PICTURE_WIDTH = 1200
 ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)
 

@@ -9,8 +9,11 @@ from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator import metrics
 from memcached_operator.app import image_gauges
-from memcached_operator.memcached.images import ImageCounts, count_images, problem_notice
+from memcached_operator.memcached.images import count_images, problem_notice
+from memcached_operator.memcachedproxy import images as of_proxies
+from memcached_operator.shared.images import ImageCounts
 from unit.builders import memcached as cr_of
+from unit.builders import memcachedproxy
 
 DEFAULTS = Images("example.com/memcached:2", "example.com/agent:2")
 
@@ -29,6 +32,22 @@ def test_one_walk_counts_everything() -> None:
     ]
     assert count_images(iter(objects), DEFAULTS) == ImageCounts(outdated=2, problems=1, outdated_agents=2)
     assert count_images([], DEFAULTS) == (0, 0, 0)
+
+
+def test_proxies_are_counted_like_caches() -> None:
+    agent = {"image": "example.com/agent:1"}
+    front, back = memcachedproxy("front"), memcachedproxy("back")
+    notice = ". ".join(of_proxies.problem_notice("memcached:1.6.44", front["metadata"]))
+    status = {"conditions": [{"type": "Degraded", "message": f"All components are healthy. {notice}"}]}
+    objects = [
+        memcachedproxy(image="example.com/memcached:1", agent=agent),
+        memcachedproxy(tls={"secretName": "a"}, agent=agent),
+        {**front, "status": status},
+        {**back, "status": status},
+    ]
+    counts = of_proxies.count_images(objects, DEFAULTS)
+    assert counts == ImageCounts(outdated=1, problems=1, outdated_agents=1)
+    assert counts.with_others(ImageCounts(1, 2, 3)) == ImageCounts(2, 3, 4)
 
 
 def test_a_scrape_counts_once() -> None:

@@ -132,7 +132,9 @@ class Fleet:
         return self.crs[name]
 
     def list(self, what: str, resource: str, *words: str, namespace: str = "") -> builtins.list[Object]:
-        """The caches with the labels."""
+        """The caches with the labels. There are no proxies."""
+        if resource != RESOURCE:
+            return []
         wanted = next((word.partition("=")[2] for word in words if word.startswith("--selector=")), "")
         key, _, value = wanted.partition("=")
         return [each for each in self.crs.values() if not wanted or each["metadata"]["labels"].get(key) == value]

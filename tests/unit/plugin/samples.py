@@ -14,6 +14,7 @@ Object = dict[str, Any]
 IMAGES = Images("docker.io/library/memcached:1.6.45", "localhost/agent:1")
 NAMESPACE, NAME = "shop", "sessions"
 RESOURCE = "memcacheds.cache.example.com"
+PROXIES = "memcachedproxies.cache.example.com"
 HEALTHY = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True"}
 REASONS = {"Available": "MinimumReplicasAvailable", "Progressing": "RolloutComplete"}
 AUTH = {"secretName": "sessions-users"}
@@ -38,6 +39,25 @@ def memcached(spec: Object | None = None, states: dict[str, str] | None = None, 
         "kind": "Memcached",
         "metadata": {"name": NAME, "namespace": NAMESPACE, "generation": 1, "uid": "u"},
         "spec": {"size": 2, "image": IMAGES.memcached, "identity": "Stable", **(spec or {})},
+        "status": status,
+    }
+
+
+def proxy(name: str = "front", slots: int = 2, states: dict[str, str] | None = None, **reasons: str) -> Object:
+    """A MemcachedProxy of two pods in front of the Memcached, with a status. `slots`: those in use."""
+    base = memcached(None, states, **reasons)
+    status = {
+        "observedGeneration": 1,
+        "readyReplicas": 2,
+        "conditions": base["status"]["conditions"],
+        "address": f"{name}.{NAMESPACE}.svc.cluster.local:11211",
+        "caches": [{"name": NAME, "servers": slots}],
+    }
+    return {
+        "apiVersion": "cache.example.com/v1alpha1",
+        "kind": "MemcachedProxy",
+        "metadata": {**base["metadata"], "name": name},
+        "spec": {"memcachedRef": {"name": NAME}, "size": 2, "image": IMAGES.memcached},
         "status": status,
     }
 

@@ -28,6 +28,10 @@ CASES = {
         ExitCode.MISSING,
         "kubectl cannot look: this cluster has no resource type podmonitors",
     ),
+    'error: the server doesn\'t have a resource type "memcachedproxies"': (
+        ExitCode.MISSING,
+        "kubectl cannot look: this cluster has no resource type memcachedproxies",
+    ),
     'error: no matches for kind "Widget" in version "a/v1"': (
         ExitCode.MISSING,
         "kubectl cannot look: this cluster has no resource type Widget",

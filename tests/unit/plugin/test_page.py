@@ -9,7 +9,7 @@ from kubectl_memcached.ring.libraries import LIBRARIES
 from kubectl_memcached.ring.placements import Server
 from support.code_blocks import code_blocks
 from unit.plugin.conftest import Run, World
-from unit.plugin.samples import TLS, lines, memcached, stats
+from unit.plugin.samples import PROXIES, TLS, lines, memcached, proxy, stats
 
 PAGE = Path(__file__).parents[3] / "docs/plugin.md"
 WIDTH = 80
@@ -103,10 +103,15 @@ def cache(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 
 @pytest.mark.parametrize("words", examples())
-@pytest.mark.usefixtures("cache")
-def test_example_is_the_output(words: str, run: Run) -> None:
+def test_example_is_the_output(words: str, cache: World, run: Run) -> None:
     shown = examples()[words]
     command = words.partition(" ")[0]
+    if "front" in words:
+        front = proxy(slots=3)
+        for condition in front["status"]["conditions"]:
+            condition["lastTransitionTime"] = "2025-11-21T09:39:00Z"
+        cache.cr["status"]["servers"] = [f"sessions-{slot}.sessions.shop.svc.cluster.local:11211" for slot in range(3)]
+        cache.kubectl.objects[PROXIES] = [front]
     fast = {"flush": ["--rate=6000"], "ring": ["--seconds=1"], "hotkeys": ["--seconds=1"]}.get(command, [])
     printed = run(*shlex.split(words), *fast, text="y\n").output
     assert max(map(len, printed.splitlines())) <= WIDTH

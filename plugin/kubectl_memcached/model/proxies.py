@@ -1,0 +1,113 @@
+"""MemcachedProxies: the Memcached of each, its slots in use, and the state in one line."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kubectl_memcached.model import conditions
+from kubectl_memcached.model.objects import Object, integer, objects, strings, text
+from kubectl_memcached.model.shell import Shell
+
+RING: Final = "memcached-operator.example.com/ring"
+"""The annotation of a pod with its Memcached and its number of slots: `NAME/UID/NUMBER`."""
+SIZE: Final = 2
+"""The default of `spec.size`."""
+RESUME: Final = "Set spec.rollout.paused to false."
+"""The remedy for a pause: `kubectl memcached resume` is for caches."""
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The slots over which proxies distribute keys. `cache`: the Memcached. `pods`: the number of proxies with it."""
+
+    cache: str
+    slots: int
+    pods: int
+
+
+def cache_of(cr: Object) -> str:
+    """The name of the Memcached in the spec."""
+    return text(cr, "spec", "memcachedRef", "name")
+
+
+def uses(cr: Object, cache: Object) -> bool:
+    """Whether a MemcachedProxy refers to a Memcached, or pods of it still use it."""
+    name, namespace = (text(cache, "metadata", each) for each in ("name", "namespace"))
+    used = [text(each, "name") for each in objects(cr, "status", "caches")]
+    return text(cr, "metadata", "namespace") == namespace and name in (cache_of(cr), *used)
+
+
+def rings(cr: Object, pods: Iterable[Object]) -> list[Ring]:
+    """The rings of the pods, the most frequent first; without pods, those in the status."""
+    found = Counter[tuple[str, int]]()
+    for pod in pods:
+        name, _, rest = text(pod, "metadata", "annotations", RING).partition("/")
+        slots = rest.rpartition("/")[2]
+        if name and slots.isdecimal() and int(slots) > 0:
+            found[name, int(slots)] += 1
+    return [Ring(*key, number) for key, number in found.most_common()] or _reported(cr)
+
+
+def _reported(cr: Object) -> list[Ring]:
+    used = ((text(each, "name"), integer(each, "servers") or 0) for each in objects(cr, "status", "caches"))
+    return [Ring(name, servers, 0) for name, servers in used if name and servers > 0]
+
+
+def slots(cr: Object, cache: Object | None) -> str:
+    """The slots of the Memcached of the spec that are in use, and their number if it is known: `3/4`."""
+    name = cache_of(cr)
+    used = next((ring.slots for ring in _reported(cr) if ring.cache == name), 0)
+    servers = strings(cache or {}, "status", "servers")
+    return f"{used}/{len(servers)}" if servers else str(used or "-")
+
+
+def size(cr: Object) -> int:
+    """The number of proxies in the spec."""
+    found = integer(cr, "spec", "size")
+    return SIZE if found is None else found
+
+
+def pods(cr: Object) -> str:
+    """The ready proxies, and their number in the spec: `2/2`."""
+    return f"{integer(cr, 'status', 'readyReplicas') or 0}/{size(cr)}"
+
+
+def problem(cr: Object) -> str:
+    """What is wrong, as a sentence: of the most important condition, or a notice. Empty if nothing is."""
+    found = {each.type: each for each in conditions.conditions(cr)}
+    listed = [found[kind] for kind in ("Degraded", "Available", "Progressing") if kind in found]
+    messages = [each.message for each in listed if not each.healthy]
+    return conditions.unobserved(cr) or next(iter(messages), "") or conditions.notices(cr)
+
+
+def remedies(cr: Object, shell: Shell) -> dict[str, str]:
+    """The actions by type of condition."""
+    found = conditions.remedies(cr, shell, waiting_is_useless=False)
+    paused = [each.type for each in conditions.conditions(cr) if each.reason == "Paused" and not each.healthy]
+    return {**found, **dict.fromkeys(paused, RESUME)}
+
+
+def document(cr: Object, shell: Shell) -> dict[str, Any]:
+    """A MemcachedProxy as JSON."""
+    actions = remedies(cr, shell)
+    return {
+        "namespace": text(cr, "metadata", "namespace"),
+        "name": text(cr, "metadata", "name"),
+        "ready": conditions.is_ready(cr),
+        "memcached": cache_of(cr),
+        "image": text(cr, "spec", "image"),
+        "size": size(cr),
+        "readyReplicas": integer(cr, "status", "readyReplicas"),
+        "address": text(cr, "status", "address"),
+        "caches": [{"name": ring.cache, "servers": ring.slots} for ring in _reported(cr)],
+        "conditions": [conditions.document(each, actions.get(each.type, "")) for each in conditions.conditions(cr)],
+        "problem": problem(cr),
+    }
+
+
+def ordered(crs: Iterable[Object]) -> Sequence[Object]:
+    """Those that are not ready first, then by namespace and name."""
+    return sorted(
+        crs, key=lambda cr: (conditions.is_ready(cr), *(text(cr, "metadata", each) for each in ("namespace", "name")))
+    )

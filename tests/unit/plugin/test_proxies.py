@@ -1,0 +1,242 @@
+"""MemcachedProxies in `status`, `find` and `ring`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kubectl_memcached.model.proxies import Ring, rings
+from kubectl_memcached.ring.proxies import LONGEST, moved, other_sizes, slot_of
+from memcached_api.annotations import RING_ANNOTATION
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
+from memcached_operator.memcachedproxy.ring import Ring as PublishedRing
+from unit.plugin.conftest import Run, World
+from unit.plugin.samples import PROXIES, RESOURCE, memcached, proxy
+
+Object = dict[str, Any]
+
+STUCK = {"Available": "True", "Progressing": "True", "Degraded": "True", "Ready": "False"}
+NOT_SERVED = 'error: the server doesn\'t have a resource type "memcachedproxies"'
+ITEM = "ME user:7 exp=3599 la=42 cas=9 fetch=yes cls=3 size=1234\r\n"
+ADDRESS = "front.shop.svc.cluster.local:11211"
+
+
+def proxy_pod(name: str, slots: int, cache: str = "sessions") -> Object:
+    """A running pod of a proxy, with its ring."""
+    annotations = {RING_ANNOTATION: str(PublishedRing(cache, "u", slots))}
+    return {
+        "metadata": {"name": name, "namespace": "shop", "annotations": annotations},
+        "status": {"phase": "Running"},
+    }
+
+
+def servers(world: World, number: int) -> None:
+    """Publish the addresses of slots."""
+    world.cr["status"]["servers"] = [f"sessions-{slot}.sessions.shop.svc.cluster.local:1" for slot in range(number)]
+
+
+def test_status_of_a_cache_shows_its_proxies(world: World, run: Run) -> None:
+    servers(world, 3)
+    elsewhere = {**proxy("other"), "spec": {"memcachedRef": {"name": "pages"}}, "status": {}}
+    world.kubectl.objects[PROXIES] = [proxy(), elsewhere]
+    result = run("status", "sessions")
+    assert result.code == 0
+    rows = [line.split() for line in result.output.splitlines() if line.startswith(("PROXY", "front", "other"))]
+    assert rows == [
+        ["PROXY", "CACHE", "READY", "PODS", "SLOTS", "ADDRESS"],
+        ["front", "sessions", "yes", "2/2", "2/3", ADDRESS],
+    ]
+    assert max(map(len, result.output.splitlines())) <= 80
+    (found,) = json.loads(run("status", "sessions", "-o", "json").output)["proxies"]
+    assert (found["name"], found["ready"], found["address"], found["problem"]) == ("front", True, ADDRESS, "")
+    assert found["caches"] == [{"name": "sessions", "servers": 2}]
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("ReferenceNotFound", "Create the Memcached, or correct `spec.memcachedRef.name`."),
+        ("ReferenceInvalid", "Change the field that the message names, or refer to another Memcached."),
+    ],
+)
+@pytest.mark.parametrize("words", [("sessions",), ("front",)])
+def test_condition_of_a_proxy_has_its_remedy(
+    words: tuple[str, ...], reason: str, remedy: str, world: World, run: Run
+) -> None:
+    world.kubectl.objects[PROXIES] = [proxy(states=STUCK, Degraded=reason, Ready=reason, Progressing="Paused")]
+    result = run("status", *words)
+    text = " ".join(result.output.split())
+    assert text.count(f"Degraded: message of {reason} Remedy: {remedy}") == 1
+    assert "Progressing: message of Paused Remedy: Set spec.rollout.paused to false." in text
+    assert result.code == (0 if words == ("sessions",) else 1)
+
+
+def test_status_of_a_proxy(world: World, run: Run) -> None:
+    servers(world, 2)
+    world.kubectl.objects[PROXIES] = [proxy()]
+    result = run("status", "front")
+    assert result.code == 0
+    assert result.output.startswith("MemcachedProxy shop/front is ready\n")
+    assert ["front", "sessions", "yes", "2/2", "2/2", ADDRESS] in [line.split() for line in result.output.splitlines()]
+    document = json.loads(run("status", "front", "-o", "json").output)
+    assert [each["status"] for each in document["conditions"]] == ["True", "False", "False", "True"]
+
+
+def test_fleet_lists_proxies_and_their_problems(world: World, run: Run) -> None:
+    servers(world, 2)
+    broken = proxy("back", states=STUCK, Degraded="ReferenceNotFound")
+    world.kubectl.objects[PROXIES] = [proxy(), broken]
+    result = run("status", "-A", COLUMNS="200")
+    assert result.code == 1
+    rows = [line for line in result.output.splitlines() if line.startswith("shop/")]
+    assert [row.split()[0] for row in rows] == ["shop/sessions", "shop/back", "shop/front"]
+    assert rows[1].endswith("message of ReferenceNotFound")
+    assert "1 of 1 caches are ready" in result.output
+    assert "1 of 2 MemcachedProxies are ready." in result.output
+    document = json.loads(run("status", "-A", "-o", "json").output)
+    assert [each["name"] for each in document["proxies"]] == ["back", "front"]
+
+
+@pytest.mark.parametrize("words", [("status", "sessions"), ("status", "-A")])
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_output_without_proxies_is_as_before(words: tuple[str, ...], output: str, world: World, run: Run) -> None:
+    served = run(*words, "-o", output)
+    world.kubectl.errors[f"get {PROXIES}"] = NOT_SERVED
+    assert run(*words, "-o", output) == served
+    assert (served.code, "prox" in served.output.lower()) == (0, False)
+
+
+@pytest.mark.parametrize("words", [("status", "sessions"), ("status", "-A")])
+def test_missing_right_is_named_beside_the_caches(words: tuple[str, ...], world: World, run: Run) -> None:
+    world.kubectl.forbid("get", PROXIES)
+    result = run(*words)
+    text = " ".join(result.output.split())
+    assert (result.code, "Proxies are not shown. You may not list MemcachedProxies" in text) == (0, True)
+
+
+def use_slots(world: World, *pods: Object, number: int = 3) -> None:
+    """A proxy with these pods, in front of the cache with this number of slots."""
+    world.use(memcached({"size": number}), number)
+    world.kubectl.objects |= {PROXIES: [proxy(slots=number)], "pods": [*world.pods, *pods]}
+
+
+KEYS = {f"user:{number}": slot for number, slot in ((7, slot_of(b"user:7", 3)), (8, slot_of(b"user:8", 3)))}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_find_asks_only_the_pod_to_which_the_proxies_send_the_key(key: str, world: World, run: Run) -> None:
+    use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 3))
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, f"me {key}": ITEM.replace("user:7", key)}
+    result = run("find", "front", key)
+    slot = KEYS[key]
+    assert result.code == 0
+    text = " ".join(result.output.split())
+    assert f"The proxies of shop/front send this key to slot {slot} of 3 of Memcached sessions" in text
+    asked = [number for number, stub in enumerate(world.stubs) if f"me {key}" in stub.commands]
+    assert asked == [slot]
+    document = json.loads(run("find", "front", key, "-o", "json").output)
+    assert [each["pod"] for each in document["pods"]] == [f"sessions-{slot}"]
+    assert [(each["slots"], each["slot"], each["proxies"]) for each in document["routes"]] == [(3, slot, 2)]
+
+
+def test_find_during_a_rollout_asks_the_pods_of_both_rings(world: World, run: Run) -> None:
+    key = next(f"k{number}" for number in range(99) if slot_of(b"k%d" % number, 4) == 3)
+    use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 4), proxy_pod("front-c", 3))
+    result = run("find", "front", key)
+    text = " ".join(result.output.split())
+    assert f"2 proxies of shop/front send this key to slot {slot_of(key.encode(), 3)} of 3" in text
+    assert "1 proxy of shop/front sends this key to slot 3 of 4 of Memcached sessions, sessions-3." in text
+    assert "sessions-3" in text
+    assert "the pod does not exist" in text
+    assert result.code == 6
+
+
+def test_find_without_the_key_names_the_search_in_all_pods(world: World, run: Run) -> None:
+    use_slots(world, proxy_pod("front-a", 3))
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, "me a;b": "EN\r\n"}
+    result = run("find", "front", "a;b")
+    assert (result.code, "`kubectl memcached find sessions 'a;b' -n shop`" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("cr", "key", "code", "sentence"),
+    [
+        (proxy(), "k" * (LONGEST + 1), 2, "The slot of keys of more than 240 bytes is not known."),
+        (
+            {**proxy(), "status": proxy(states=STUCK, Degraded="ReferenceNotFound")["status"] | {"caches": []}},
+            "k",
+            6,
+            "MemcachedProxy front uses no slots: message of ReferenceNotFound",
+        ),
+    ],
+    ids=["long key", "no slots"],
+)
+def test_key_without_a_slot(cr: Object, key: str, code: int, sentence: str, world: World, run: Run) -> None:
+    world.kubectl.objects |= {PROXIES: [cr], "pods": []}
+    result = run("find", "front", key)
+    assert (result.code, result.error.startswith(sentence)) == (code, True)
+
+
+def test_ring_shows_the_shares_and_the_effect_of_another_size(world: World, run: Run) -> None:
+    use_slots(world, proxy_pod("front-a", 3))
+    result = run("ring", "front")
+    assert result.code == 0
+    rows = [line.split() for line in result.output.splitlines()]
+    assert ["sessions-2", "33.3", "%"] in rows
+    assert [row[:5] for row in rows if row[:1] in (["2"], ["4"], ["6"])] == [
+        ["2", "50.0", "%", "33.3", "%"],
+        ["4", "25.0", "%", "25.0", "%"],
+        ["6", "16.7", "%", "50.0", "%"],
+    ]
+    (found,) = json.loads(run("ring", "front", "-o", "json").output)["rings"]
+    assert [each["moved"] for each in found["otherSizes"]] == [0.3333, 0.25, 0.5]
+
+
+def test_rings_of_a_rollout_are_both_shown(world: World, run: Run) -> None:
+    use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 4))
+    text = run("ring", "front").output
+    assert "1 proxy of shop/front distributes keys over 3 slots" in text
+    assert "The proxies use different slots: a rollout is not complete." in text
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 4), (4, 3), (3, 6), (1, 2)])
+def test_share_of_keys_that_move_is_that_of_the_hash(before: int, after: int) -> None:
+    keys = [b"key:%d" % number for number in range(4000)]
+    pairs = [(slot_of(key, before), slot_of(key, after)) for key in keys]
+    changed = [pair for pair in pairs if pair[0] != pair[1]]
+    assert len(changed) / len(keys) == pytest.approx(moved(before, after), abs=0.03)
+    assert all(new >= before or old >= after for old, new in changed)
+    assert (after in other_sizes(before)) or before == 4
+
+
+def test_rings_are_those_of_the_pods_and_otherwise_of_the_status() -> None:
+    pods = [
+        proxy_pod("a", 3),
+        proxy_pod("b", 4),
+        proxy_pod("c", 4),
+        {"metadata": {"annotations": {RING_ANNOTATION: "x"}}},
+    ]
+    assert rings(proxy(), pods) == [Ring("sessions", 4, 2), Ring("sessions", 3, 1)]
+    assert rings(proxy(slots=5), []) == [Ring("sessions", 5, 0)]
+
+
+@pytest.mark.parametrize("command", ["top", "stats", "hotkeys", "flush"])
+def test_other_commands_name_the_cache_of_a_proxy(command: str, world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy()]
+    result = run(command, "front")
+    assert result.code == 4
+    assert result.error == (
+        "front is a MemcachedProxy. This command is for caches: the one of these proxies is sessions."
+    )
+
+
+def test_pods_of_a_proxy_are_selected_by_its_labels(world: World, run: Run) -> None:
+    cr = proxy()
+    world.kubectl.objects |= {PROXIES: [cr], RESOURCE: [world.cr]}
+    run("find", "front", "k")
+    (selector,) = {
+        word for call in world.kubectl.calls() for word in call if word.startswith("--selector=") and "front" in word
+    }
+    assert f"app.kubernetes.io/name={APP_NAME}" in selector

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from kubectl_memcached.ring.proxies import slot_of
 from support import kube
 from support.clients import Client, Server, in_threads
 from support.kube import Object, eventually, items, must_get
@@ -27,7 +28,7 @@ from support.waiting import READY, ROLLOUT, STEP
 
 pytestmark = pytest.mark.usefixtures("cluster")
 
-KEYS: Final = [f"key-{number}" for number in range(3000)]
+KEYS: Final = [f"key-{number}" for number in range(10_000)]
 PROXIES: Final = "memcachedproxies"
 CONNECTIONS: Final = 10
 PERIOD: Final = 0.02
@@ -106,13 +107,11 @@ def stores(host: str) -> bool:
     return True
 
 
-def shares(addresses: Sequence[str]) -> list[float]:
-    """The share of KEYS that each server has."""
-    found: list[float] = []
-    for each in addresses:
-        with Client(Server(each, 11211)) as client:
-            found.append(client.count(KEYS) / len(KEYS))
-    return found
+def held(address: str, slot: int) -> bool:
+    """Whether a server has exactly the keys of its slot among three."""
+    of_slot = [each for each in KEYS if slot_of(each.encode(), 3) == slot]
+    with Client(Server(address, 11211)) as client:
+        return client.count(of_slot) == len(of_slot) == client.count(KEYS)
 
 
 def test_keys_are_found_through_each_proxy_and_a_dead_slot_costs_only_its_own(namespace: str) -> None:
@@ -131,12 +130,11 @@ def test_keys_are_found_through_each_proxy_and_a_dead_slot_costs_only_its_own(na
     for pod in proxies:
         with Client(Server(pod["status"]["podIP"], 11211)) as client:
             assert client.count(KEYS) == len(KEYS)
-    before = shares([pod["status"]["podIP"] for pod in by_slot(namespace)])
-    assert sum(before) == pytest.approx(1)
-    assert all(0.28 < each < 0.39 for each in before), before
+    assert all(held(pod["status"]["podIP"], slot) for slot, pod in enumerate(by_slot(namespace)))
+    others = sum(slot_of(each.encode(), 3) != 1 for each in KEYS)
     replace_pod(namespace, "cache-1", "cache")
     wait_until_ready(namespace)
-    eventually(lambda: _count(host) == round(len(KEYS) * (before[0] + before[2])), STEP, "the keys of the others")
+    eventually(lambda: _count(host) == others, STEP, "the keys of the others")
 
 
 def _count(host: str) -> int:

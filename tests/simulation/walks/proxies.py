@@ -110,7 +110,9 @@ def _removed_pods(change: Change, old: Object) -> Iterator[str]:
     """The Deployment of a proxy is deleted, or has no pods any more."""
     if change.what == "DELETED" or is_deleted(change.new) != is_deleted(old):
         yield f"{change.at:.3f}: the operator deleted {change.key}"
-    elif not change.new["spec"].get("replicas", 1) or template_routes(change.new) is None:
+    elif (old["spec"].get("replicas", 1) and not change.new["spec"].get("replicas", 1)) or (
+        template_routes(old) is not None and template_routes(change.new) is None
+    ):
         yield f"{change.at:.3f}: the operator removed the pods of {change.key}, or their routes"
 
 

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from faults.esr import VICTIM, Reference, reference
-from faults.sandbox import Plane, Sandbox, Settings
-from faults.state import CHILDREN, SLOT_CHILDREN
+from faults.sandbox import READY_TIMEOUT, Plane, Sandbox, Settings, wait_until
+from faults.state import CHILDREN, SLOT_CHILDREN, is_ready
 from faults.workloads import Workload
+from memcached_operator.kube.resource import STATEFULSETS, nested_list
 from memcached_operator.status.writer import STATUS_PERIOD
 
 
@@ -82,11 +83,14 @@ async def measured(sandbox: Sandbox, workload: Workload) -> Reference:
         await wait_all_deleted(sandbox, workload)
     else:
         await sandbox.wait_ready(workload.resource, VICTIM)
+        await wait_beside(sandbox, workload)
     return await reference(sandbox, workload.resource)
 
 
 async def prepare(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
     """Create an object with the first spec of a workload."""
+    if workload.beside is not None:
+        await sandbox.create_ready(workload.beside.resource, workload.beside.name, workload.beside.first)
     spec = workload.before or workload.first
     if spec is None:
         return
@@ -100,13 +104,30 @@ async def prepare(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> N
 
 
 async def user_action(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
-    """Perform the user's action: create, change or delete the object."""
-    if workload.then is None:
+    """Perform the user's action: create, change or delete the object, or change the one that it names."""
+    if (beside := workload.beside) is not None and beside.then is not None:
+        await sandbox.change(beside.resource, beside.name, beside.first, beside.then)
+    elif workload.then is None:
         await sandbox.delete(workload.resource, name)
     elif workload.first is None:
         await sandbox.create(workload.resource, name, workload.then)
     else:
         await sandbox.change(workload.resource, name, workload.first, workload.then)
+
+
+async def wait_beside(sandbox: Sandbox, workload: Workload, seconds: float = READY_TIMEOUT) -> None:
+    """Wait until the Memcached that a workload's MemcachedProxy names has its slots, and the proxy uses all of them."""
+    if (beside := workload.beside) is None:
+        return
+    size = (beside.then or beside.first)["size"]
+
+    async def poll() -> bool:
+        served, proxy = await sandbox.get(beside.resource, beside.name), await sandbox.get(workload.resource, VICTIM)
+        live = await sandbox.get(STATEFULSETS, beside.name) or {}
+        used = [each["servers"] for each in nested_list(proxy or {}, "status", "caches")]
+        return is_ready(served) and is_ready(proxy) and live["spec"]["replicas"] == size and used == [size]
+
+    await wait_until(poll, seconds, f"{beside.resource.kind} {beside.name} has {size} slots, and proxies use them")
 
 
 async def wait_all_deleted(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:

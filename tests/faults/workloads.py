@@ -7,6 +7,7 @@ from typing import Any
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 
 IMAGE, OTHER_IMAGE = "example.com/app:1", "example.com/app:2"
 CREATE_WRITES = ("create deployments", "create services", "patch {}/status", "patch {}/status")
@@ -15,10 +16,24 @@ SCALE_WRITES = ("patch deployments", "patch {}/status", "patch {}/status")
 
 
 @dataclass(frozen=True)
+class Beside:
+    """An object that a workload's own one names. It is created first.
+
+    `then`: what a user changes its spec to, instead of a change of the workload's own object; None: it stays.
+    """
+
+    resource: Resource
+    name: str
+    first: Mapping[str, Any]
+    then: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class Workload:
     """A change from one spec to another. `first` None: the object is created; `then` None: it is deleted.
 
-    `before`: an earlier spec. `writes`: what the operator writes after the last change, in order.
+    `before`: an earlier spec. `writes`: what the operator writes after the last change, in order. `beside`: an object
+    that this one names.
     """
 
     name: str
@@ -27,6 +42,7 @@ class Workload:
     then: Mapping[str, Any] | None
     writes: tuple[str, ...]
     before: Mapping[str, Any] | None = field(default=None)
+    beside: Beside | None = None
 
     def numbered_writes(self) -> list[tuple[str, int]]:
         """Each write, and the number of equal ones before it."""
@@ -148,7 +164,39 @@ SLOT_WORKLOADS = (
 )
 """The same actions for a Memcached with slots."""
 
-BY_NAME = {workload.name: workload for workload in (*WORKLOADS, *SLOT_WORKLOADS)}
+SERVED = "slots"
+"""The name of the Memcached that a MemcachedProxy names."""
+PROXY: Object = {"memcachedRef": {"name": SERVED}}
+"""The field with which a MemcachedProxy names it."""
+
+
+def slots(size: int, then: int | None = None) -> Beside:
+    """A Memcached with slots for a MemcachedProxy. `then`: its later size."""
+    after = None if then is None else cache(size=then, **SLOTS)
+    return Beside(MEMCACHEDS, SERVED, cache(size=size, **SLOTS), after)
+
+
+FRONT = cache(size=2, **PROXY)
+PROXY_GROW = Workload(
+    "proxy-grow",
+    MEMCACHEDPROXIES,
+    FRONT,
+    FRONT,
+    ("patch {}/status", "migrate deployments", "apply deployments"),
+    beside=slots(3, 4),
+)
+PROXY_SHRINK = Workload(
+    "proxy-shrink",
+    MEMCACHEDPROXIES,
+    FRONT,
+    FRONT,
+    ("migrate deployments", "apply deployments", "patch {}/status", "patch statefulsets"),
+    beside=slots(4, 3),
+)
+PROXY_WORKLOADS = (PROXY_GROW, PROXY_SHRINK)
+"""A MemcachedProxy in front of a Memcached whose size changes."""
+
+BY_NAME = {workload.name: workload for workload in (*WORKLOADS, *SLOT_WORKLOADS, *PROXY_WORKLOADS)}
 
 
 def new_object(resource: Resource, namespace: str, name: str, spec: Mapping[str, Any]) -> Object:

@@ -4,10 +4,10 @@ from fnmatch import fnmatchcase
 from itertools import chain
 from typing import Final
 
-from faults.campaigns import drift, foreign, leaders, permissions, slots, stale, updates, watches, writes
+from faults.campaigns import drift, foreign, leaders, permissions, proxies, slots, stale, updates, watches, writes
 from faults.campaigns.mutants import mutants
 
-CAMPAIGNS: Final = (writes, watches, stale, drift, foreign, slots, leaders, permissions, updates)
+CAMPAIGNS: Final = (writes, watches, stale, drift, foreign, slots, proxies, leaders, permissions, updates)
 REAL: Final = (
     "election/paused*",  # a stopped process; the simulation has one clock for all
     "election/clock/*",  # a process with another clock

@@ -82,6 +82,15 @@ class Connection:
         return last, b"".join(parts)
 
 
+async def _opened(connection: Connection, idle: float | None) -> tuple[int, Mapping[str, str]]:
+    """The status and the headers of a response. Raises SocketTimeoutError after `idle` seconds without them."""
+    try:
+        async with asyncio.timeout(idle):
+            return await asyncio.shield(connection.opened)
+    except TimeoutError:
+        raise aiohttp.SocketTimeoutError from None
+
+
 Respond = Callable[[Connection], Coroutine[Any, Any, None]]
 """The other side: opens, writes and closes a connection, whether the client waits for it or not."""
 
@@ -152,7 +161,7 @@ class Session:
         task.add_done_callback(self._tasks.discard)
         try:
             async with asyncio.timeout(timeout.total):
-                status, answered = await connection.opened
+                status, answered = await _opened(connection, timeout.sock_read)
                 await asyncio.sleep(LATENCY)
                 yield Response(status, answered, _Content(connection, timeout.sock_read))
         finally:

@@ -2,11 +2,9 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
-from unittest import mock
 
 import pytest
 
@@ -17,15 +15,14 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.ring import ring_of
 from simulation import clock
-from simulation.cluster import access, cluster, nodes
+from simulation.cluster import access
 from simulation.operator import logged
 from simulation.plane import SimulatedPlane
+from simulation.slow_pods import slow_pods
 
 NAMESPACE: Final = "simulated"
 SETTLED: Final = 60.0
 """Seconds after which nothing changes any more, without a sync."""
-START, STOP = 3.0, 6.0
-"""Seconds in which a pod becomes ready, and in which it stops."""
 IMAGE: Final = "docker.io/library/memcached:1.6.45"
 
 
@@ -44,19 +41,6 @@ class World:
     changes: list[tuple[str, Key]] = field(default_factory=list[tuple[str, Key]])
     ready: set[str] = field(default_factory=set[str])
     _rings: dict[Key, str] = field(default_factory=dict[Key, str])
-    _seen: dict[tuple[str, bool], float] = field(default_factory=dict[tuple[str, bool], float])
-
-    def sync_pod(self, client: access.Access, key: Key) -> float | None:
-        """Run or remove a pod after some time."""
-        pod = client.get(key)
-        if pod is None:
-            return nodes.sync(client, key)
-        deleted = access.is_deleted(pod)
-        if not deleted and (key.name in self.held or nested_map(pod, "status").get("phase") == "Running"):
-            return None if key.name not in self.held else 1.0
-        now = asyncio.get_running_loop().time()
-        due = self._seen.setdefault((pod["metadata"]["uid"], deleted), now) + (STOP if deleted else START)
-        return nodes.sync(client, key) if now >= due else due - now
 
     def changed(self, change: str, obj: Object) -> None:
         """Check what must always hold."""
@@ -73,8 +57,9 @@ class World:
 
     def _check_slots(self, live: Object) -> None:
         """A slot exists while a pod of a proxy uses it."""
-        used = max((ring.servers for pod in self.pods("front") if (ring := ring_of(pod))), default=0)
-        kept = live["spec"]["replicas"]
+        name, kept = live["metadata"]["name"], live["spec"]["replicas"]
+        rings = [ring for pod in self.pods("front") if (ring := ring_of(pod)) and ring.name == name]
+        used = max((ring.servers for ring in rings), default=0)
         if kept < used:
             self.broken.append(f"{kept} slots, but a proxy uses {used}")
 
@@ -84,6 +69,9 @@ class World:
         if ring is None:
             self.broken.append("a Deployment without a ring")
             return
+        slots = self.plane.server.objects.get(self.key(STATEFULSETS, ring.name))
+        if before != str(ring) and slots is not None and slots["spec"]["replicas"] < ring.servers:
+            self.broken.append(f"{ring} is used, but there are {slots['spec']['replicas']} slots")
         missing = [slot for slot in range(ring.servers) if f"cache-{slot}" not in self.ready]
         if before is not None and before != str(ring) and before.startswith(f"{ring.name}/{ring.uid}/") and missing:
             self.broken.append(f"slot {missing[0]} is used, but has never been ready")
@@ -142,13 +130,6 @@ class World:
 Scenario = Callable[[World], Awaitable[None]]
 
 
-@contextmanager
-def slow_pods(world: World) -> Generator[None]:
-    """Pods start and stop as slowly as in a cluster."""
-    with mock.patch.dict(cluster.CONTROLLERS, {PODS: world.sync_pod}):
-        yield
-
-
 def run(scenario: Scenario, *, election: bool = False, seed: int = 0) -> World:
     """Run a scenario after the start of an operator."""
 
@@ -157,7 +138,7 @@ def run(scenario: Scenario, *, election: bool = False, seed: int = 0) -> World:
         settings = Settings(sync_period=LONG_SYNC_PERIOD, arguments=("--leader-elect",) if election else ())
         async with plane.sandbox(NAMESPACE, settings) as sandbox:
             world = World(plane, sandbox)
-            with slow_pods(world):
+            with slow_pods(world.held):
                 plane.server.subscribe(world.changed)
                 await sandbox.start()
                 await scenario(world)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -92,6 +93,38 @@ def test_proxies_keep_their_cache_until_the_next_one_is_ready() -> None:
         await asyncio.sleep(2 * SETTLED)
         assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
         assert {ring.name for pod in world.pods("front") if (ring := ring_of(pod))} == {"other"}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("first", ["proxy", "cache"])
+@pytest.mark.parametrize("seconds", [0.0, 0.002, 0.005, 0.008])
+def test_new_proxy_uses_no_slot_that_is_removed_at_the_same_time(first: str, seconds: float) -> None:
+    async def scenario(world: World) -> None:
+        await world.cache()
+        await asyncio.sleep(SETTLED)
+        work = [world.front, partial(world.change, MEMCACHEDS, "cache", size=1)]
+        for each in work if first == "proxy" else reversed(work):
+            await each()
+            await asyncio.sleep(seconds)
+        await asyncio.sleep(SETTLED)
+        world.check(1)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.002, 0.005, 0.008])
+def test_proxy_of_another_cache_uses_no_slot_that_is_removed_at_the_same_time(seconds: float) -> None:
+    async def scenario(world: World) -> None:
+        await both(world)
+        await other(world)
+        await world.change(MEMCACHEDPROXIES, "front", memcachedRef={"name": "other"})
+        await asyncio.sleep(seconds)
+        await world.change(MEMCACHEDS, "other", size=1)
+        await asyncio.sleep(2 * SETTLED)
+        assert world.broken == []
+        assert world.caches() == [{"name": "other", "servers": 1}]
+        assert world.get(STATEFULSETS, "other")["spec"]["replicas"] == 1
 
     run(scenario)
 

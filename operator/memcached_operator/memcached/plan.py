@@ -94,7 +94,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             problems=(
                 *autoscaler_problems(snapshot, MEMCACHED),
                 *(decision.problems if decision else ()),
-                *(waiting(snapshot, spec.size) if is_stable(spec) else ()),
+                *waiting(snapshot, spec.size, kept.size),
             ),
             notices=(
                 *_budget_notices(spec, other_budget),

@@ -17,9 +17,8 @@ def kept_size(snapshot: Snapshot, size: int) -> int:
     return max(size, min(existing, max(_used(snapshot).values(), default=0)))
 
 
-def waiting(snapshot: Snapshot, size: int) -> Iterator[Problem]:
-    """What the removal of slots waits for. Nothing if none is kept. `size`: that of the spec."""
-    kept = kept_size(snapshot, size)
+def waiting(snapshot: Snapshot, size: int, kept: int) -> Iterator[Problem]:
+    """What the removal of slots waits for. Nothing if none is kept. `size`: that of the spec. `kept`: `kept_size`."""
     if kept > size:
         slots = f"Slot {size} is" if kept - size == 1 else f"Slots {size} to {kept - 1} are"
         users = [f"{key.resource.kind} {key.name}" for key, used in _used(snapshot).items() if used > size]

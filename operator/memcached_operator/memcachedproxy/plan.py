@@ -13,7 +13,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, 
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.images import problem_notice
-from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle
+from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle, unpublished
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
@@ -53,9 +53,17 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
 
 
 def _not_ready(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
-    """The proxies serve another Memcached that still exists until the new one is ready."""
+    """What the proxies wait for before they use another Memcached: that it publishes the slots of its current spec.
+
+    Slots that are removed at the same time are thus not used. If they serve another one that still exists, the proxies
+    also wait until the new one is ready.
+    """
     now = current_ring(snapshot)
-    if now is None or now.name == name or cache is None or cache.ready:
+    if cache is None or (now is not None and (now.name, now.uid) == (name, cache.uid)):
+        return None
+    if not cache.current:
+        return Problem(c.ROLLING_OUT, unpublished(name))
+    if now is None or now.name == name or cache.ready:
         return None
     before = cache_of(snapshot, now.name)
     if before is None or before.deleted:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from memcached_api import conditions as c
 from memcached_api.image import official_release
 from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
-from memcached_api.validation.common_rules import LABEL, matches
+from memcached_api.validation.common_rules import LABEL, MAX_SIZE, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
@@ -17,6 +17,8 @@ from memcached_operator.workloads.selectors import Selector
 MEMCACHEDS: Final = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
 """A kind imports no other one. tests/unit/memcachedproxy/test_references.py compares it with that of Memcached."""
 
+ALL_SLOTS: Final = MAX_SIZE
+"""The number of slots of a Memcached that are in use, as long as their number is not known."""
 RELEASE: Final = ".".join(map(str, MIN_SERVER_RELEASE))
 _ADDRESS: Final = re.compile(r"(?P<host>[a-z0-9]([-.a-z0-9]*[a-z0-9])?):(?P<port>[0-9]{1,5})", re.ASCII)
 
@@ -39,7 +41,8 @@ class Cache:
     """What plans read of a Memcached.
 
     `slots`, `servers`: the form of the published addresses, and their number; None and 0 until they are published.
-    `ready`: whether that many pods are ready, for the current spec. `paused`: whether its pods may have an earlier one.
+    `current`: whether they are those of the current spec. `ready`: whether, besides, that many pods are ready.
+    `paused`: whether its pods may have an earlier spec.
     `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
@@ -53,6 +56,7 @@ class Cache:
     clients: tuple[Object, ...] | None
     slots: Slots | None
     servers: int
+    current: bool
     ready: bool
     paused: bool
 
@@ -82,14 +86,28 @@ def reads(obj: Object) -> Cache:
         clients=_clients(spec.get("networkPolicy")),
         slots=slots,
         servers=servers,
+        current=is_current,
         ready=is_current and is_integer(ready) and ready >= servers,
         paused=nested_field(spec, "rollout", "paused") is True,
     )
 
 
-def shows(obj: Object) -> Mapping[str, int]:
-    """What a Memcached reads of a MemcachedProxy: the number of slots in use, by the name of the Memcached."""
+def reported(obj: Object) -> dict[str, int]:
+    """The number of slots in use, by the name of the Memcached, as the status of a MemcachedProxy has them."""
     return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
+
+
+def shows(obj: Object) -> Mapping[str, int]:
+    """What a Memcached reads of a MemcachedProxy: the number of slots in use, by the name of the Memcached.
+
+    Until the status is that of a spec that names another Memcached than the one before, pods may use all of its slots:
+    they can have them before the status does.
+    """
+    used, name = reported(obj), nested_field(obj, "spec", "memcachedRef", "name")
+    is_current = nested_map(obj, "status").get("observedGeneration") == obj["metadata"].get("generation")
+    if is_current or not isinstance(name, str) or name == next(iter(used), None):
+        return used
+    return {**used, name: ALL_SLOTS}
 
 
 REFERENCE: Final = Reference(MEMCACHEDS, names, reads, shows)
@@ -133,8 +151,13 @@ def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | No
         return Problem(c.REFERENCE_INVALID, f"Memcached {name} {text}")
     if cache.slots is None:
         # No problem: the operator writes them next.
-        return Problem(c.ROLLING_OUT, f"Memcached {name} has not published the addresses of its slots yet")
+        return Problem(c.ROLLING_OUT, unpublished(name))
     return None
+
+
+def unpublished(name: str) -> str:
+    """The addresses of the slots of the Memcached with this name are not known, or not those of its current spec."""
+    return f"Memcached {name} has not published the addresses of its slots yet"
 
 
 def _unsuitable(cache: Cache) -> str:

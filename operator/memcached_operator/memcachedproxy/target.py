@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS
-from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, obstacle, shows
+from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, obstacle, reported
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 
 
@@ -32,7 +32,7 @@ def target(snapshot: Snapshot, cache: Cache, slots: Slots) -> Target:
     wanted = Ring(slots.name, cache.uid, cache.servers)
     announced = next_ring(now, wanted, ready=cache.ready)
     grows = now is not None and now.is_of(announced) and now.servers < announced.servers
-    if now is not None and grows and shows(snapshot.cr).get(announced.name, 0) < announced.servers:
+    if now is not None and grows and reported(snapshot.cr).get(announced.name, 0) < announced.servers:
         return Target(now, announced, wanted)
     return Target(announced, announced, wanted)
 

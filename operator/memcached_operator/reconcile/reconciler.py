@@ -171,8 +171,8 @@ class Reconciler:
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
         is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
         delay = None if is_delayed else await self._status.write(kind, key, snapshot, outcome)
-        # A child that cannot be applied has its back-off. An earlier reconcile would only repeat its request.
-        if_applied = None if result.errors else plan.requeue_if_applied
+        # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
+        if_applied = None if result.errors or result.terminating else plan.requeue_if_applied
         causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:

@@ -38,6 +38,8 @@ class Result:
 
     tolerant: bool = True
     """Report transient errors as Progressing."""
+    terminating: bool = False
+    """A child cannot be created, because its namespace is being deleted."""
     wrote: bool = False
     """At least one child was created, changed or deleted."""
     created: list[Key] = field(default_factory=list[Key])
@@ -99,6 +101,7 @@ class Result:
                 self.requeue(API_PERIOD)
                 return
             if error.namespace_terminating:
+                self.terminating = True
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
             self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error.message}{_remedy(key, error)}")

@@ -7,13 +7,13 @@ from typing import Any
 
 from aiohttp import web
 
-from faults.case import Case, References, in_gate
+from faults.case import Case, References, in_gate, prepare
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, wait_for_state
 from faults.faulty import Exchange, Reject
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.state import state_of
-from faults.workloads import GUARDS, MONITORED, OTHER_IMAGE, PORTS, SLOTS, Workload, cache
+from faults.workloads import GUARDS, MONITORED, OTHER_IMAGE, PORTS, PROXY, SLOTS, Workload, cache, slots
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import JSON_PATCH
@@ -33,6 +33,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 
 WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
 RECOVERY = 30.0
@@ -68,7 +69,8 @@ class Child:
     def workload(self) -> Workload:
         """The creation of its owner."""
         fields = self.fields or self.owner.kind
-        return Workload(f"drift-{fields}", self.owner, None, cache(size=2, **FIELDS[fields]), ())
+        beside = slots(2) if self.owner == MEMCACHEDPROXIES else None
+        return Workload(f"drift-{fields}", self.owner, None, cache(size=2, **FIELDS[fields]), (), beside=beside)
 
 
 STABLE = "Stable"
@@ -77,6 +79,7 @@ FIELDS: dict[str, Object] = {
     "AppService": PORTS,
     STABLE: {**GUARDS, **SLOTS},
     "Monitored": MONITORED,
+    "MemcachedProxy": PROXY,
 }
 """The fields with which an object has all children."""
 OTHER_SELECTOR: Object = {"spec": {"selector": {INSTANCE: "another"}}}
@@ -106,6 +109,7 @@ async def create_owner(sandbox: Sandbox, references: References, child: Child) -
     """Create the object; returns its reference and the child."""
     expected = await references.of(child.workload)
     await sandbox.start()
+    await prepare(sandbox, child.workload)
     await sandbox.create_ready(child.owner, VICTIM, child.workload.then or {})
     found = await sandbox.get(child.resource, child.own_name)
     return expected, found or {}

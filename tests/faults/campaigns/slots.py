@@ -225,10 +225,9 @@ async def run_foreign_service(sandbox: Sandbox, _: References) -> None:
     check_operator(sandbox)
 
 
-async def run_service_rejected(sandbox: Sandbox, _: References) -> None:
+async def run_service_rejected(sandbox: Sandbox, _: References, rejection: Reject) -> None:
     """The Service of a slot cannot be created for a minute: the operator tries it less and less often."""
     await sandbox.start()
-    rejection = Reject(403, "Forbidden")
     (active,) = sandbox.proxy.inject(Rule("create services", rejection, seconds=REJECTED, name=f"{VICTIM}-0"))
     await sandbox.create(MEMCACHEDS, VICTIM, cache(size=1, **SLOTS))
     await wait_until_injected(active, REJECTED + READY_TIMEOUT)
@@ -239,6 +238,11 @@ async def run_service_rejected(sandbox: Sandbox, _: References) -> None:
     check_operator(sandbox)
 
 
+REJECTIONS = {
+    "service-rejected": Reject(403, "Forbidden"),
+    "namespace-terminating": Reject(404, "NotFound", cause="NamespaceTerminating"),
+}
+"""The rejections of the Service of a slot, by the name of the case."""
 FAULTS: dict[str, Fault] = {
     **{f"crash/stable-pause/{{}}/{moment}": Kill(moment) for moment in ("before", "during", "after")},
     "lost-reply/stable-pause/{}/cut": LoseReply(),
@@ -272,5 +276,13 @@ def cases() -> list[Case]:
     ]
     others = {"not-ready": run_not_ready, "service-of-another-owner": run_foreign_service}
     found += [Case(f"drift/slots/{name}", run, sync_period=LONG_SYNC_PERIOD) for name, run in others.items()]
-    name, delay = "rejected/slots/service-rejected", MAX_DELAY
-    return [*found, Case(name, run_service_rejected, sync_period=LONG_SYNC_PERIOD, max_retry_delay=delay, limit=300)]
+    return found + [
+        Case(
+            f"rejected/slots/{name}",
+            partial(run_service_rejected, rejection=rejection),
+            sync_period=LONG_SYNC_PERIOD,
+            max_retry_delay=MAX_DELAY,
+            limit=300,
+        )
+        for name, rejection in REJECTIONS.items()
+    ]

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from faults.campaigns.drift import FOREIGN, wait_for_reason, wait_rolled_out
-from faults.case import Case, References, in_gate, prepare, user_action
+from faults.case import Case, References, in_gate, prepare, user_action, wait_beside
 from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable, wait_for_state
 from faults.faulty import ServeList
 from faults.rules import Rule
@@ -30,6 +30,7 @@ from memcached_operator.kube.resource import (
     controller_of,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 DELAY = 3.0
@@ -48,7 +49,7 @@ async def stale_list(
     await sandbox.operator.stop()
     bodies: dict[str, bytes] = {}
     for resource in resources:
-        ours = resource in (MEMCACHEDS, APPSERVICES)
+        ours = resource in (MEMCACHEDS, APPSERVICES, MEMCACHEDPROXIES)
         params = {} if ours else {"labelSelector": labels.SELECTOR}
         found = await sandbox.client.request("GET", resource.path(sandbox.namespace), params=params)
         bodies[resource.plural] = msgspec.json.encode(found)
@@ -59,6 +60,7 @@ async def stale_list(
     if workload.then is None:
         await _check_deleted(sandbox, workload.resource)
     else:
+        await wait_beside(sandbox, workload, RECOVERY)
         await check_stable(sandbox, workload.resource, expected, RECOVERY)
 
 
@@ -76,6 +78,7 @@ async def late_events(
     if workload.then is None:
         await _check_deleted(sandbox, workload.resource)
     else:
+        await wait_beside(sandbox, workload, RECOVERY)
         await check_stable(sandbox, workload.resource, expected, RECOVERY)
 
 
@@ -98,6 +101,8 @@ async def recreated(
     check_operator(sandbox)
 
 
+PROXIES = ("proxy-grow", "proxy-shrink")
+"""The workloads in which a MemcachedProxy follows a Memcached."""
 RECREATED = {
     "memcacheds": BY_NAME["create"],
     "appservices": BY_NAME["ports-back"],
@@ -245,9 +250,13 @@ async def _resume_events(sandbox: Sandbox, how: str) -> None:
 def stale() -> list[Case]:
     """Stale lists and late events."""
     found: list[Case] = []
-    for name in ("scale-up", "memory", "ports-to-none", "ports-back", "delete", "stable-scale-down"):
+    for name in ("scale-up", "memory", "ports-to-none", "ports-back", "delete", "stable-scale-down", *PROXIES):
         workload = BY_NAME[name]
-        sets = {"own": (workload.resource,), "children": CHILDREN, "all": (workload.resource, *CHILDREN)}
+        named = (workload.beside.resource,) if workload.beside else ()
+        own = (workload.resource, *named)
+        sets = {"own": own, "children": CHILDREN, "all": (*own, *CHILDREN)}
+        if named:
+            sets = {"all": (*own, *CHILDREN)}
         for which, resources in sets.items():
             runs: dict[str, Callable[..., Awaitable[None]]] = {"stale-list": stale_list, "late-events": late_events}
             found += [

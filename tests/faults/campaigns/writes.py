@@ -5,7 +5,7 @@ from functools import partial
 
 from aiohttp import web
 
-from faults.case import Case, References, in_gate, prepare, user_action, wait_all_deleted
+from faults.case import Case, References, in_gate, prepare, user_action, wait_all_deleted, wait_beside
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
 from faults.faulty import Exchange, Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
@@ -18,6 +18,10 @@ from faults.workloads import (
     GUARDS_ON,
     IMAGE,
     PORT,
+    PROXY,
+    PROXY_GROW,
+    PROXY_SHRINK,
+    PROXY_WORKLOADS,
     SLOT_WORKLOADS,
     WORKLOADS,
     Workload,
@@ -58,7 +62,9 @@ async def run_with_fault(
         sandbox.proxy.release()
         await wait_until_injected(active, limit)
 
-    await with_bystander(sandbox, workload.resource, {"image": IMAGE, "size": 1}, work, READY_TIMEOUT)
+    bystander = {"image": IMAGE, "size": 1, **(PROXY if workload.beside else {})}
+    await with_bystander(sandbox, workload.resource, bystander, work, READY_TIMEOUT)
+    await wait_beside(sandbox, workload, RECOVERY + sandbox.settings.sync_time)
     await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_time)
 
 
@@ -131,12 +137,12 @@ def crash() -> list[Case]:
             partial(
                 run_with_fault,
                 workload=workload,
-                rule=Rule(what, Kill(moment), times=1, skip=number, name=_named(what)),
+                rule=Rule(what, Kill(moment), times=1, skip=number, name=_named(what, workload)),
             ),
         )
-        for workload in (*WORKLOADS, *SLOT_WORKLOADS)
+        for workload in (*WORKLOADS, *SLOT_WORKLOADS, *PROXY_WORKLOADS)
         for what, number in workload.numbered_writes()
-        for moment in moments
+        for moment in (moments if workload != PROXY_SHRINK else ("during",))
     ]
     at_guards = [
         Case(
@@ -158,12 +164,17 @@ def lost_reply() -> list[Case]:
     return [
         Case(
             f"lost-reply/{workload.name}/{_name(what, number)}/{how}",
-            partial(run_with_fault, workload=workload, rule=Rule(what, fault, times=1, skip=number, name=_named(what))),
+            partial(
+                run_with_fault,
+                workload=workload,
+                rule=Rule(what, fault, times=1, skip=number, name=_named(what, workload)),
+            ),
             sync_period=LONG_SYNC_PERIOD,
         )
-        for workload in (*WORKLOADS, *SLOT_WORKLOADS)
+        for workload in (*WORKLOADS, *SLOT_WORKLOADS, *PROXY_WORKLOADS)
         for what, number in workload.numbered_writes()
         for how, fault in (("cut", LoseReply()), ("504", LoseReply(504)))
+        if how == "cut" or workload not in PROXY_WORKLOADS
     ] + [
         Case(
             f"lost-reply/{workload.name}/{_name(what, 0)}/unseen",
@@ -231,6 +242,7 @@ def rejected() -> list[Case]:
     for what, workload in WRITES_OF_SLOTS.items():
         found += [_rejected(what, workload, how, fault, 1) for how, fault in REJECTIONS.items()]
     found += [_rejected(what, workload, "503", REJECTIONS["503"], 3) for what, workload in WRITES_OF_GUARDS.items()]
+    found += [_rejected("patch memcachedproxies/status", PROXY_GROW, how, REJECTIONS[how], 3) for how in LASTING]
     # A rejected Event is not sent again.
     events = {**REJECTIONS, "422": UNPROCESSABLE, "403": FORBIDDEN}
     return found + [_rejected("create events", BY_NAME["create"], how, fault, 1) for how, fault in events.items()]
@@ -250,8 +262,10 @@ def _rejected(
     )
 
 
-def _named(what: str) -> str:
+def _named(what: str, workload: Workload) -> str:
     """The name of the object that a write is about."""
+    if workload.beside is not None and what.endswith("statefulsets"):
+        return workload.beside.name
     return f"{VICTIM}-connection" if what.endswith("configmaps") else VICTIM
 
 

@@ -1,6 +1,6 @@
 """The steps of users and of other clients."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from faults.campaigns.drift import CHILDREN, FOREIGN, NOTE
@@ -21,7 +21,7 @@ from memcached_operator.kube.resource import (
     Resource,
     controller_of,
 )
-from simulation.walks.specs import NAME, NAMESPACE, OWNERS, Spec, key_of_owner
+from simulation.walks.specs import NAME, NAMESPACE, OWNERS, PAUSED, PLAIN, Spec, key_of_owner
 from simulation.walks.world import FINALIZER, World
 
 PATCHES: Final = {child.resource: child.patch for child in CHILDREN}
@@ -64,8 +64,35 @@ class Scale:
     async def __call__(self, world: World) -> None:
         spec = world.wanted.get(self.name)
         if spec is not None:
-            world.wanted[self.name] = Spec(self.size, spec.option, spec.image)
+            world.wanted[self.name] = replace(spec, size=self.size)
             await world.merge(key_of_owner(self.name), {"spec": {"size": self.size}})
+
+
+@dataclass(frozen=True)
+class Refer:
+    """A user lets a MemcachedProxy name another Memcached, which may not exist."""
+
+    name: str
+    reference: str
+
+    async def __call__(self, world: World) -> None:
+        spec = world.wanted.get(self.name)
+        if spec is not None:
+            world.wanted[self.name] = replace(spec, reference=self.reference)
+            await world.merge(key_of_owner(self.name), {"spec": {"memcachedRef": {"name": self.reference}}})
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A user pauses the rollout of an object, or continues it. Its other options are those of the spec `plain`."""
+
+    name: str
+    paused: bool
+
+    async def __call__(self, world: World) -> None:
+        spec = world.wanted.get(self.name)
+        if spec is not None:
+            await world.put(self.name, replace(spec, option=PAUSED if self.paused else PLAIN))
 
 
 @dataclass(frozen=True)

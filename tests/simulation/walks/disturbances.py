@@ -79,6 +79,8 @@ WATCHED: Final = (
     "services",
     "poddisruptionbudgets",
 )
+PROXIES: Final = "memcachedproxies"
+"""Watched too, in walks that have them."""
 INTERRUPTIONS: Final = {"closed": b"", "expired": EXPIRED, "garbled": GARBLED, "partial": PARTIAL}
 """What open watches send before they end."""
 
@@ -114,6 +116,7 @@ class Empty:
             found: Object = {"kind": "List", "apiVersion": "v1", "metadata": meta, "items": []}
             return web.Response(body=json.dumps(found).encode(), content_type="application/json")
 
+        world.unlisted.add(self.resource)
         world.inject(Rule(f"list {self.resource}", serve, times=1))
         await Interrupt(self.resource, "expired", cut=False)(world)
 

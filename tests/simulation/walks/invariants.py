@@ -22,8 +22,9 @@ from memcached_operator.kube.resource import (
 )
 from simulation.cluster.access import REPLICA_SETS, is_ready
 from simulation.walks.actions import is_foreign
+from simulation.walks.proxies import used_slots
 from simulation.walks.references import RESOURCES, reference, state
-from simulation.walks.specs import NAMESPACE, OWNERS, Spec, key_of_owner
+from simulation.walks.specs import NAMESPACE, OWNERS, STABLE, Spec, is_comparable, is_proxy, key_of_owner
 from simulation.walks.world import FINALIZER, World
 
 NOTES: Final = (NOTE, "memcached-operator.example.com/retried-at")
@@ -47,12 +48,62 @@ def _problems(world: World, name: str) -> Iterator[str]:
         return
     yield from _generations(live)
     yield from _counts(world, name, live)
-    if not spec.is_paused(name):
-        blocked = _blocked(world, name, spec)
+    if is_proxy(name) and not is_comparable(name, world.wanted):
+        yield from _unserved(world, name, spec, live)
+    elif name in STABLE and _replicas(world, name) > spec.size:
+        yield from _kept_slots(world, name, spec, live)
+    elif is_proxy(name) and any(True for _ in _obstacles(world, spec.reference)):
+        return  # the proxies may wait for pods of the Memcached that cannot start
+    elif not spec.is_paused(name):
+        blocked = _blocked(world, name)
         yield from _conditions(live, blocked)
-        yield from _children(world, name, spec, live, blocked)
+        yield from _children(world, name, live, blocked)
     elif not any(True for _ in _obstacles(world, name)) and _states(live)[c.PROGRESSING] != (c.TRUE, c.PAUSED):
         yield f"the pause is not reported: {_states(live)}"
+
+
+def _unserved(world: World, name: str, spec: Spec, live: Object) -> Iterator[str]:
+    """A MemcachedProxy that is paused, or whose Memcached is paused or cannot be used: its pods stay."""
+    if any(True for _ in _obstacles(world, name)):
+        return
+    found, cache = _states(live), spec.reference
+    if cache in STABLE and world.get(key_of_owner(cache)) is not None:
+        if spec.is_paused(name) and found[c.PROGRESSING] != (c.TRUE, c.PAUSED):
+            yield f"the pause is not reported: {found}"
+        elif not spec.is_paused(name) and not any(True for _ in _obstacles(world, cache)) and found != HEALTHY:
+            yield f"the conditions are {found}"
+        return
+    exists = cache in OWNERS and world.get(key_of_owner(cache)) is not None
+    reason = c.REFERENCE_INVALID if exists else c.REFERENCE_NOT_FOUND
+    if found[c.DEGRADED] != (c.TRUE, reason):
+        yield f"Degraded is {found[c.DEGRADED]}, want {reason}"
+    if (c.STALLED in found) != exists:
+        yield f"the conditions are {found}"
+    workload = world.get(Key(DEPLOYMENTS, NAMESPACE, name))
+    if spec.is_paused(name) or workload is None or not _is_of(workload, {live["metadata"]["uid"]}):
+        return  # a Deployment that is created during a pause has no pods; without a Memcached, none is adopted
+    pods = workload["spec"]["replicas"]
+    if live["status"].get("readyReplicas", 0) < pods or (pods and found[c.AVAILABLE][0] != c.TRUE):
+        yield f"{pods} pods should serve, although the Memcached cannot be used: {live['status']}"
+
+
+def _replicas(world: World, name: str) -> int:
+    """The number of slots of a StatefulSet; 0 without one."""
+    return nested_map(world.get(Key(STATEFULSETS, NAMESPACE, name)) or {}, "spec").get("replicas", 0)
+
+
+def _kept_slots(world: World, name: str, spec: Spec, live: Object) -> Iterator[str]:
+    """More slots than those of the spec are kept exactly while proxies use them, and the wait is reported."""
+    if any(True for _ in _obstacles(world, name)):
+        return  # what blocks its children may be reported instead
+    kept, used = _replicas(world, name), used_slots(world, name)
+    if used < kept:
+        yield f"{kept} slots are kept, but proxies use {used}"
+    counts = [live["status"].get(name, 0) for name in ("replicas", "readyReplicas", "updatedReplicas")]
+    if not spec.is_paused(name) and set(counts) != {kept}:
+        yield f"the rollout is not complete: {counts}, want {kept}"
+    if _states(live)[c.PROGRESSING][1] not in (c.WAITING_FOR_PROXIES, c.PAUSED):
+        yield f"the wait for proxies is not reported: {_states(live)}"
 
 
 def _leftovers(world: World, name: str) -> Iterator[str]:
@@ -105,10 +156,10 @@ def _is_of(obj: Object, uids: set[str]) -> bool:
     return owner is not None and owner["uid"] in uids
 
 
-def _blocked(world: World, name: str, spec: Spec) -> dict[Key, str]:
+def _blocked(world: World, name: str) -> dict[Key, str]:
     """The children that the walk has blocked, and the reason that a condition must have."""
     obstacles = dict(_obstacles(world, name))
-    wanted = [Key(resource, NAMESPACE, name + suffix) for resource, suffix in reference(name, spec)]
+    wanted = [Key(resource, NAMESPACE, name + suffix) for resource, suffix in reference(name, world.wanted)]
     return {key: obstacles[key] for key in wanted if key in obstacles}
 
 
@@ -164,9 +215,9 @@ def _conditions(live: Object, blocked: Mapping[Key, str]) -> Iterator[str]:
                 yield f"{kind} does not name {key}: {message}"
 
 
-def _children(world: World, name: str, spec: Spec, live: Object, blocked: Mapping[Key, str]) -> Iterator[str]:
+def _children(world: World, name: str, live: Object, blocked: Mapping[Key, str]) -> Iterator[str]:
     """The object and its children are those of a run without faults, and no others exist."""
-    expected = reference(name, spec)
+    expected = reference(name, world.wanted)
     for (resource, suffix), wanted in expected.items():
         key = Key(resource, NAMESPACE, name + suffix)
         if key in blocked or (blocked and resource in (OWNERS[name], CONFIG_MAPS, NETWORK_POLICIES)):

@@ -11,7 +11,7 @@ from memcached_operator.kube.labels import MANAGED_BY, MANAGER
 from memcached_operator.kube.resource import EVENTS, LEASES, PODS, Key, Object, controller_of, nested_map
 from memcached_operator.runtime.leader_election import RENEW_DEADLINE
 from simulation.walks.references import RESOURCES
-from simulation.walks.specs import OWNERS
+from simulation.walks.specs import OWNERS, PROXIES, STABLE
 from simulation.walks.world import USER, Change, World
 
 SPAN: Final = 10.0
@@ -104,7 +104,10 @@ def _requests(world: World) -> Iterator[str]:
     attempts = 2 / world.settings.max_retry_delay + (1 / world.settings.sync_time if world.settings.sync_time else 0)
     starts = [at for each in world.candidates for at in each.operator.starts]
     for name in OWNERS:
-        changes = [change.at for change in world.history if change.key.name == name and _is_news(change)]
+        names = (
+            (*STABLE, *PROXIES) if name in (*STABLE, *PROXIES) else (name,)
+        )  # each change of one concerns the others
+        changes = [change.at for change in world.history if change.key.name in names and _is_news(change)]
         times = [entry.at for entry in entries if entry.call.name[: len(name)] == name and entry.call.verb != "watch"]
         yield from _exceeded(f"requests for {name}", times, max(RATE, ATTEMPT * attempts), sorted([*starts, *changes]))
 

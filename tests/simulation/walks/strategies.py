@@ -1,6 +1,6 @@
 """The walks that hypothesis draws, and shrinks to the smallest one that fails."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from hypothesis import strategies as st
@@ -12,6 +12,7 @@ from simulation.walks.disturbances import (
     FAULTS,
     INTERRUPTIONS,
     PROCESSES,
+    PROXIES,
     READS,
     WATCH_FAULTS,
     WATCHED,
@@ -26,7 +27,7 @@ from simulation.walks.disturbances import (
     Process,
     Wait,
 )
-from simulation.walks.specs import OPTIONS, OWNERS, Spec
+from simulation.walks.specs import MISSING, OPTIONS, STABLE, Spec
 from simulation.walks.world import World
 
 
@@ -40,6 +41,8 @@ class Step(Protocol):
 
 MAX_STEPS: Final = (4, 8, 16, 24)
 """The maximum numbers of steps. Hypothesis prefers short lists, so at least half of them are drawn."""
+WITH_PROXIES: Final = (False, False, False, False, True)
+"""Whether a walk has MemcachedProxies: one of five. They take longer than the others."""
 NO_SYNC: Final = 864_000.0
 """A sync period in seconds that is longer than any walk: events and retries must repair everything."""
 
@@ -60,11 +63,16 @@ class Walk:
 
 
 _SMALL: Final = st.integers(0, 30)
-_NAMES: Final = st.sampled_from(("wk-a", "wk-s", "wk-p", "wk-a", "wk-s", *OWNERS))
+_OTHERS: Final = ("wk-a", "wk-b", "wk-s", "wk-p", "wk-q")
+_NAMES: Final = st.sampled_from(("wk-a", "wk-s", "wk-p", "wk-a", "wk-s", *_OTHERS))
+_REFERENCES: Final = st.sampled_from((*STABLE, *STABLE, STABLE[0], "wk-a", MISSING))
 _SPECS: Final = st.builds(
     Spec, st.integers(1, 3), st.sampled_from(tuple(OPTIONS)), st.sampled_from((IMAGE, OTHER_IMAGE))
 )
 _PUTS: Final = st.builds(actions.Put, _NAMES, _SPECS)
+_PROXY_NAMES: Final = st.sampled_from(("wk-x", "wk-x", "wk-y"))
+_PROXIES: Final = st.builds(actions.Put, _PROXY_NAMES, st.builds(replace, _SPECS, reference=_REFERENCES))
+_STABLE: Final = st.sampled_from((*STABLE, STABLE[0]))
 _WAITS: Final = st.builds(Wait, st.sampled_from((0.01, 0.2, 1, 3, 12, 40, 150, 700, 4000)))
 PROPAGATIONS: Final = ("Background", "Foreground", "Orphan", actions.HELD)
 _AMOUNTS: Final = st.one_of(
@@ -72,13 +80,14 @@ _AMOUNTS: Final = st.one_of(
     st.tuples(st.none(), st.sampled_from((0.5, 5.0, 20.0, 60.0))),
 )
 _WATCHED: Final = st.sampled_from(("*", *WATCHED))
+_PROXY_WATCHED: Final = st.sampled_from(("memcacheds", PROXIES, "statefulsets", "deployments", "pods"))
 
 
 @st.composite
-def _faults(draw: st.DrawFn) -> Step:
-    what = draw(st.sampled_from((*WRITES, *READS, "watch")))
+def _faults(draw: st.DrawFn, requests: tuple[str, ...], watched: st.SearchStrategy[str]) -> Step:
+    what = draw(st.sampled_from((*requests, "watch")))
     if what == "watch":
-        what, faults = f"watch {draw(_WATCHED)}", tuple(WATCH_FAULTS)
+        what, faults = f"watch {draw(watched)}", tuple(WATCH_FAULTS)
     else:
         faults = (*FAULTS, *(CREATION_FAULTS if what.startswith("create") else ()))
     times, seconds = draw(_AMOUNTS)
@@ -97,7 +106,7 @@ _STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (1, st.builds(actions.Budget, _NAMES)),
     (3, st.builds(actions.Pod, _SMALL, st.booleans())),
     (1, st.builds(actions.Release, st.booleans())),
-    (12, _faults()),
+    (12, _faults((*WRITES, *READS), _WATCHED)),
     (2, st.builds(Interrupt, _WATCHED, st.sampled_from(tuple(INTERRUPTIONS)), st.booleans())),
     (3, st.builds(Hold, st.lists(st.sampled_from(WATCHED), min_size=1, max_size=3).map(tuple))),
     (2, st.builds(Pass, st.booleans())),
@@ -107,24 +116,53 @@ _STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (1, st.builds(Lease, st.booleans())),
 )
 """The steps, each with its weight: `one_of` would give each the same one."""
-_WEIGHTED: Final = tuple(number for number, (weight, _) in enumerate(_STEPS) for _ in range(weight))
+_PROXY_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
+    (8, _PROXIES),
+    (5, st.builds(actions.Put, _STABLE, _SPECS)),
+    (12, st.builds(actions.Scale, _STABLE, st.integers(1, 4))),
+    (4, st.builds(actions.Scale, _PROXY_NAMES, st.integers(1, 3))),
+    (6, st.builds(actions.Refer, _PROXY_NAMES, _REFERENCES)),
+    (5, st.builds(actions.Pause, st.one_of(_PROXY_NAMES, _STABLE), st.booleans())),
+    (3, st.builds(actions.Delete, _PROXY_NAMES, st.sampled_from(PROPAGATIONS))),
+    (2, st.builds(actions.Delete, _STABLE, st.sampled_from(PROPAGATIONS))),
+    (8, _faults(("patch *", "apply *", "create *", f"patch {PROXIES}/status", f"list {PROXIES}"), _PROXY_WATCHED)),
+    (3, st.builds(Hold, st.lists(_PROXY_WATCHED, min_size=1, max_size=3).map(tuple))),
+    (10, _WAITS),
+)
+"""More steps of walks with proxies."""
 
 
 @st.composite
-def _steps(draw: st.DrawFn) -> Step:
-    return draw(_STEPS[draw(st.sampled_from(_WEIGHTED))][1])
+def _steps(draw: st.DrawFn, steps: tuple[tuple[int, st.SearchStrategy[Step]], ...]) -> Step:
+    weighted = tuple(number for number, (weight, _) in enumerate(steps) for _ in range(weight))
+    return draw(steps[draw(st.sampled_from(weighted))][1])
 
 
 @st.composite
 def walks(draw: st.DrawFn) -> Walk:
     """Random walks. Each begins with an object, which is usually ready before the other steps."""
+    if draw(st.sampled_from(WITH_PROXIES)):
+        return draw(proxy_walks())
+    first = (draw(_PUTS), Wait(draw(st.sampled_from((6.0, 6.0, 1.5, 0.0)))))
+    return _walk(draw, first, _STEPS)
+
+
+@st.composite
+def proxy_walks(draw: st.DrawFn) -> Walk:
+    """Those with MemcachedProxies. Each begins with a Memcached with slots and a proxy, which are usually ready."""
+    cache = actions.Put(STABLE[0], Spec(draw(st.integers(1, 4))))
+    proxy = actions.Put("wk-x", Spec(draw(st.integers(1, 3))))
+    first = (*draw(st.permutations((cache, proxy))), Wait(draw(st.sampled_from((60.0, 60.0, 6.0, 0.0)))))
+    return _walk(draw, first, (*_PROXY_STEPS, *_PROXY_STEPS, *_STEPS))
+
+
+def _walk(draw: st.DrawFn, first: tuple[Step, ...], steps: tuple[tuple[int, st.SearchStrategy[Step]], ...]) -> Walk:
     most = draw(st.sampled_from(MAX_STEPS))
-    first, pause = draw(_PUTS), Wait(draw(st.sampled_from((6.0, 6.0, 1.5, 0.0))))
     return Walk(
         seed=draw(st.integers(0, 99)),
         operators=draw(st.sampled_from((1, 1, 2))),
         sync_period=draw(st.sampled_from((NO_SYNC, NO_SYNC, 5.0))),
         max_retry_delay=draw(st.sampled_from((2.0, 30.0))),
         resolved=draw(st.booleans()),
-        steps=(first, pause, *draw(st.lists(_steps(), min_size=most // 2, max_size=most))),
+        steps=(*first, *draw(st.lists(_steps(steps), min_size=most // 2, max_size=most))),
     )

@@ -4,7 +4,7 @@ import sys
 from typing import Final
 
 from faults.workloads import OTHER_IMAGE
-from simulation.walks.actions import Delete, Drift, Foreign, Pod, Put, Scale
+from simulation.walks.actions import Delete, Drift, Foreign, Pod, Put, Refer, Scale
 from simulation.walks.disturbances import Compact, Hold, Inject, Interrupt, Lease, Pass, Process, Wait
 from simulation.walks.specs import Spec
 from simulation.walks.strategies import Walk
@@ -20,6 +20,7 @@ EXAMPLE: Final = Walk(
         Put("wk-a", Spec(3, "monitored")),
         Put("wk-s", Spec(2, "guards")),
         Put("wk-p", Spec(1, "port")),
+        Put("wk-x", Spec(2)),
         Wait(6),
         Inject("* *", "503", None, 5.0, 2),
         Drift("deleted", 3),
@@ -34,6 +35,7 @@ EXAMPLE: Final = Walk(
         Hold(("pods", "deployments")),
         Pod(1, held=True),
         Scale("wk-s", 3),
+        Refer("wk-x", "wk-b"),
         Wait(12),
         Pass(slow=True),
         Inject("create *", "killed during", 1, None, 0),

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 from faults.background import FailedError, TimedOutError
@@ -19,12 +21,14 @@ from memcached_operator.runtime.queue import JITTER
 from memcached_operator.status.conditions import PROGRESS_PERIOD, ROLLOUT_PERIOD
 from simulation import clock
 from simulation.operator import logged
-from simulation.walks.actions import THEIRS, Delete, Drift, Put, Release, Scale
+from simulation.slow_pods import slow_pods
+from simulation.walks.actions import THEIRS, Delete, Drift, Pause, Put, Refer, Release, Scale
 from simulation.walks.disturbances import Compact, Empty, Hold, Inject, Interrupt, Pass
 from simulation.walks.invariants import problem_of
+from simulation.walks.proxies import slot_violations
 from simulation.walks.records import violations
 from simulation.walks.references import RESOURCES, measure
-from simulation.walks.specs import NAME, OWNERS, Spec, key_of_owner
+from simulation.walks.specs import NAME, OWNERS, PAUSED, PLAIN, Spec, is_proxy, key_of_owner
 from simulation.walks.strategies import Step, Walk
 from simulation.walks.world import World, is_deleted, world_of
 
@@ -42,6 +46,8 @@ def limit(walk: Walk) -> float:
     found += {_seconds_after(step) for step in walk.steps}
     if walk.operators > 1:
         found.append(LEASE_DURATION + RETRY_PERIOD)
+    if has_proxies(walk):
+        found.append(SLOW)
     if any(isinstance(step, WATCH_STEPS) for step in walk.steps):
         found.append(MAX_RECHECK)  # the end of a deletion may be missed
     return sum(found)
@@ -59,6 +65,8 @@ def _seconds_after(step: Step) -> float:
 
 
 WATCH_STEPS: Final = (Inject, Interrupt, Hold, Pass, Compact, Empty)
+SLOW: Final = 150.0
+"""Seconds in which slow pods are replaced: those of slots one after the other, then those of proxies."""
 RETRY_AFTER: Final = 7.0
 """Seconds of the rejections with Retry-After."""
 SLACK: Final = 10.0
@@ -67,10 +75,15 @@ REQUEST_SECONDS: Final = 30.0
 """Until a request of the operator times out."""
 
 
+def has_proxies(walk: Walk) -> bool:
+    """Whether a walk has MemcachedProxies. Its pods start and stop as slowly as in a cluster."""
+    return any(isinstance(step, Put) and is_proxy(step.name) for step in walk.steps)
+
+
 def run_walk(walk: Walk) -> list[str]:
     """Run a walk; return the trace of all requests. Raises AssertionError, with what does not hold."""
     measure(wanted_after(walk))
-    with logged():
+    with logged(), slow_pods() if has_proxies(walk) else nullcontext():
         problem, trace = clock.run(_run(walk), walk.seed)
     assert not problem, "\n".join([problem, *map(str, walk.steps), *trace[-LAST:]])
     return trace
@@ -102,7 +115,7 @@ async def _problem(walk: Walk, world: World) -> str:
     if problem := await _unsettled(world, limit(walk)):
         return problem
     world.release_events()
-    return await _unquiet(world) or next(violations(world), "")
+    return await _unquiet(world) or next(chain(violations(world), slot_violations(world)), "")
 
 
 async def _end(world: World, *, resolved: bool) -> None:
@@ -175,6 +188,10 @@ def wanted_after(walk: Walk) -> dict[str, Spec]:
                 wanted[name] = spec
             case Scale(name, size) if name in wanted:
                 wanted[name] = replace(wanted[name], size=size)
+            case Refer(name, reference) if name in wanted:
+                wanted[name] = replace(wanted[name], reference=reference)
+            case Pause(name, paused) if name in wanted:
+                wanted[name] = replace(wanted[name], option=PAUSED if paused else PLAIN)
             case Delete(name):
                 wanted.pop(name, None)
             case _:

@@ -46,6 +46,7 @@ class World:
 
     `wanted`: the last spec that a user chose for each object that exists. `foreign`: the uids of objects that have the
     names of children, and that are another owner's. `terminations`: the number of SIGTERMs.
+    `unlisted`: the resources of which a list was empty by mistake.
     """
 
     plane: SimulatedPlane
@@ -56,6 +57,7 @@ class World:
     foreign: set[str] = field(default_factory=set[str])
     rules: list[ActiveRule] = field(default_factory=list[ActiveRule])
     terminations: int = 0
+    unlisted: set[str] = field(default_factory=set[str])
     _latest: dict[Key, Object] = field(default_factory=dict[Key, Object])
 
     @property

@@ -90,6 +90,13 @@ def test_children_with_a_cache() -> None:
     assert ring(found) == "cache/cr/3"
 
 
+def test_another_cache_is_used_when_it_publishes_the_slots_of_its_current_spec() -> None:
+    outdated, before = slots(3, generation=2), slots(4)
+    assert (kinds(plan(outdated)), kinds(plan(outdated, live()))) == (["Service"], ["Deployment", "Service"])
+    recreated = slots(3, generation=2, uid="new")
+    assert plan(recreated, deployment(plan(before))).children is None
+
+
 def test_all_children() -> None:
     found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}, networkPolicy={}))
     assert kinds(found) == ["Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy"]

@@ -132,7 +132,7 @@ _ALL = (
     Suite("certmanager", "the webhook's and caches' certificates with cert-manager", Needs.SERVERS, "certmanager"),
     Suite(
         "dashboards",
-        "the dashboards with data of real processes, drawn by Grafana's components",
+        "the dashboards with data of real processes, and Grafana's types",
         Needs.SERVERS,
         "grafana",
     ),

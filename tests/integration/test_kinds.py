@@ -14,16 +14,25 @@ from crds.crd import definition
 from integration.confined import Account, create_account
 from integration.control_plane import CRDS, ControlPlane, is_served, until
 from integration.test_manager import cache, wait_until_ready
-from integration.test_third_kind import RESOURCES
 from memcached_api.appservice.types import APPSERVICE
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from unit.config.rendered import render_directory
 
 pytestmark = pytest.mark.server
 
 OVERLAY = "config/overlays/memcached-only"
+ADMISSION = ("admissionregistration.k8s.io", "v1")
+RESOURCES = {
+    found.kind: found
+    for found in (
+        Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
+        Resource(*ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        Resource(*ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        Resource(*ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    )
+}
 CONTROLLER, ROLE = "memcached-operator-controller-manager", "memcached-operator-manager-role"
 ROLES = RESOURCES["ClusterRole"]
 WITHOUT_SERVERS = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
@@ -95,9 +104,8 @@ def test_memcached_is_reconciled_without_the_other_kind_and_without_permissions_
 
 
 def test_changed_objects_of_the_overlay_are_accepted(plane: ControlPlane) -> None:
-    kinds = [kind for kind in RESOURCES if kind != "CustomResourceDefinition"]
-    found = render_directory(OVERLAY).of(*kinds)
-    assert {each["kind"] for each in found} == set(kinds)
+    found = render_directory(OVERLAY).of(*RESOURCES)
+    assert {each["kind"] for each in found} == set(RESOURCES)
     for each in found:
         meta = {name: value for name, value in each["metadata"].items() if name != "namespace"}  # kustomize adds one
         stored = plane.would_create(RESOURCES[each["kind"]], {**each, "metadata": meta})

@@ -135,7 +135,7 @@ workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
+.PHONY: test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -170,7 +170,7 @@ test-clients: venv ## Run client libraries of six languages against real pods; n
 	@$(SUITES) clients
 
 # Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
-test-servers test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
+test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
 	@$(SUITES) $*
 test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)

@@ -58,6 +58,7 @@ class ApiServerStage(PlanStage):
         return f"{name}-{self._suffix}"
 
 
+@pytest.mark.long(80)
 def test_api_server_and_plan_meet_the_expectations(plane: ControlPlane, namespace: str, version: str) -> None:
     slots = asyncio.Semaphore(PARALLEL)
     # A version without the label keys of affinities stores another affinity than the plan's.

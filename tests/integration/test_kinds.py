@@ -1,4 +1,4 @@
-"""The controller for Memcached alone, with the permissions of config/overlays/memcached-only and no other CRD."""
+"""The controller for Memcached alone in one namespace, with the permissions of config/overlays and no other CRD."""
 
 import os
 import signal
@@ -58,10 +58,10 @@ def without_appservices(plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def account(plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Account]:
-    """An account with the permissions of the controller, and no others."""
+    """An account with the permissions of the controller in this namespace only, as in config/overlays/namespaced."""
     role = render_directory(OVERLAY).one("ClusterRole", ROLE)
     plane.create(ROLES, {**role, "metadata": {"name": namespace}})
-    yield create_account(plane, "controller", tmp_path, namespace, role=namespace)
+    yield create_account(plane, "controller", tmp_path, namespace, role=namespace, only_there=True)
     plane.delete(Key(ROLES, "", namespace))
 
 
@@ -85,7 +85,7 @@ def controller(account: Account, namespace: str, log: Path) -> Generator[None]:
 
 
 @pytest.mark.usefixtures("without_appservices")
-def test_memcached_is_reconciled_without_the_other_kind_and_without_permissions_on_it(
+def test_memcached_is_reconciled_without_permissions_on_other_kinds_and_namespaces(
     plane: ControlPlane, account: Account, namespace: str, tmp_path: Path
 ) -> None:
     audit, log = plane.audit(), tmp_path / "log"
@@ -97,7 +97,9 @@ def test_memcached_is_reconciled_without_the_other_kind_and_without_permissions_
         found = plane.call(lambda client: wait_until_ready(client, namespace))
         assert found["status"]["readyReplicas"] == 2
     requests = [each for each in audit.requests() if each["user"]["username"] == user]
-    assert requests
+    assert {each["objectRef"].get("namespace") for each in requests if "resource" in each.get("objectRef", {})} == {
+        namespace
+    }
     assert [each["requestURI"] for each in requests if "app.example.com" in each["requestURI"]] == []
     assert [each["requestURI"] for each in requests if not is_allowed(each)] == []
     assert [line for line in log.read_text().splitlines() if "appservice" in line.lower()] == []

@@ -1,4 +1,4 @@
-"""The parts of the demo that do not need a cluster: tests/e2e and tests/integration run its steps."""
+"""The parts of the demo that do not need a cluster: .ci/run runs its steps."""
 
 import io
 from collections.abc import Mapping

@@ -16,7 +16,6 @@ from cluster.public.images import BASE
 from release.errors import ReleaseError
 from release.output import images, layouts, provenance, registry, sbom, signing
 from release.output.artifacts import HUB, Artifacts
-from release.output.assemble import packers
 from release.output.layouts import Layout
 
 NAMES = images.Names("registry.example.com/op", "registry.example.com/op-agent").tagged("1.2.3")
@@ -133,71 +132,6 @@ def test_files_alone_are_verified_as_with_the_images(artifacts: Artifacts) -> No
         artifacts.check()
 
 
-def damage_chart(artifacts: Artifacts) -> str:
-    """Change the chart that is pushed."""
-    made = artifacts.layout("chart")
-    (layer,) = made.layers(made.digest)
-    layer.write_bytes(packed({"op/Chart.yaml": "name: other\n"}))
-    return f"chart: sha256:{layer.name}"
-
-
-def damage_file(artifacts: Artifacts) -> str:
-    """Change a file."""
-    (artifacts.root / "install.yaml").write_text("kind: Pod\n")
-    return "install.yaml"
-
-
-def add_file(artifacts: Artifacts) -> str:
-    """Add a file."""
-    (artifacts.root / "more.yaml").write_text("kind: Pod\n")
-    return "more.yaml"
-
-
-def remove_file(artifacts: Artifacts) -> str:
-    """Remove a file."""
-    (artifacts.root / "install.yaml").unlink()
-    return "install.yaml"
-
-
-def damage_layer(artifacts: Artifacts) -> str:
-    """Change a layer of an image."""
-    made = artifacts.layout("agent")
-    (layer,) = made.layers(made.platforms()["arm64"])
-    layer.write_bytes(packed({"part": "other"}))
-    return f"agent: sha256:{layer.name}"
-
-
-@pytest.mark.parametrize("damage", [damage_file, add_file, remove_file, damage_layer, damage_chart])
-def test_changed_release_is_found(artifacts: Artifacts, damage: Any) -> None:
-    name = damage(artifacts)
-    with pytest.raises(ReleaseError, match=f"^not as released: {name}"):
-        artifacts.check()
-
-
-def test_replaced_image_is_found(artifacts: Artifacts) -> None:
-    """Another image, consistent in itself."""
-    root = artifacts.layout("agent").root
-    (root / "index.json").unlink()
-    made = layout(root.with_name("new"), ("amd64", "arm64"), {"part": "other"})
-    layouts.join(made, NAMES["agent"])
-    (made.root / "index.json").rename(root / "index.json")
-    for blob in (made.root / "blobs/sha256").iterdir():
-        blob.rename(root / "blobs/sha256" / blob.name)
-    for folder in (made.root / "blobs/sha256", made.root / "blobs", made.root):
-        folder.rmdir()
-    with pytest.raises(ReleaseError, match=r"^not as released: the images of agent are not those of images\.txt"):
-        artifacts.check()
-
-
-@pytest.mark.parametrize(
-    ("folders", "commands"), [((), []), (("chart",), ["chart"]), (("chart", "plugin"), ["chart", "plugin"])]
-)
-def test_release_packs_what_its_tree_can_pack(folders: tuple[str, ...], commands: list[str], tmp_path: Path) -> None:
-    for name in folders:
-        (tmp_path / "tools" / name).mkdir(parents=True)
-    assert [words[0] for words in packers(tmp_path)] == commands
-
-
 def test_images_depend_on_their_content_only() -> None:
     recipe = images.Recipe("1.2.3", 42, "amd64", images.local_bases("amd64"), "b", fresh=True)
     options = images.options(recipe, "arm64")
@@ -303,13 +237,6 @@ def test_metadata_for_artifact_hub_is_pushed_beside_the_chart_and_not_signed(
     assert [words[:2] for words in made if hub.name in words or hub.reference in words] == [["crane", "push"]]
     (artifacts.root / HUB).unlink()
     assert artifacts.for_hub(published, tmp_path / "hub") == []
-
-
-def test_release_of_a_tree_without_chart(tmp_path: Path) -> None:
-    made = Artifacts(tmp_path)
-    layouts.join(layout(made.layout("agent").root, ("amd64", "arm64"), {}), NAMES["agent"])
-    made.write_list(NAMES)
-    assert (made.names(), made.for_hub(made.published(), tmp_path)) == ({"agent": NAMES["agent"]}, [])
 
 
 def test_keyless_signatures_name_who_may_sign(artifacts: Artifacts) -> None:

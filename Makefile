@@ -54,7 +54,7 @@ IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUI
 SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
 
 ##@ General
-.PHONY: help demo demo-plan olm-demo clean
+.PHONY: help demo demo-plan clean
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m [VARIABLE=value …]\n"} \
 	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-17s\033[0m %s\n", $$1, $$2 } \
@@ -66,8 +66,6 @@ demo: demo-plan venv ## Run the narrated demo; SCENES=olm installs the operator 
 	@$(VENV_TOOLS) project demo $(SCENES) $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 demo-plan:
 	@$(PROJECT) demo $(SCENES) --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
-olm-demo:
-	@$(MAKE) --no-print-directory demo SCENES=olm
 
 clean: ## Remove what builds and tests leave in the tree.
 	@rm -rf build .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -156,7 +156,7 @@ test-walks: venv ## Walk the operator through random events in the simulation, f
 	@export ARGS=tests/simulation/test_walks.py WALKS_SECONDS=$(or $(WALKS_SECONDS),1800); $(SUITES) simulation
 
 test-integration: venv ## Run the tests that need an API server; where its version matters, also with the newest and the oldest one.
-	@$(SUITES) integration newest oldest sweeps
+	@$(SUITES) integration newest oldest
 
 test-e2e: venv ## Deploy the operator and run its tests with real pods.
 	@$(SUITES) smoke e2e disruptive
@@ -184,7 +184,7 @@ test-corners: venv
 test-soak: venv
 	@ARGS="$$ARGS tests/faults/test_cases.py::test_case[soak/long]"; $(SUITES) campaigns
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
-	@$(SUITES) --coverage unit integration newest sweeps
+	@$(SUITES) --coverage unit integration newest integration-nightly
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

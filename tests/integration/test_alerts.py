@@ -11,8 +11,6 @@ from memcached_operator.memcached.alerts.caches import GROUP, rules_of
 from support.alerting import ALERTS, FIRING, SILENT, Case, check
 from support.prometheus import promtool
 
-pytestmark = pytest.mark.sweep
-
 OF_THE_OBJECTS: Final = "the rules of the cache and of the operator"
 OWN: Final = {"groups": [files.group(GROUP, rules_of("shop", "sessions"))]}
 OPERATOR: Final = files.prometheus_rule()["spec"]
@@ -30,7 +28,7 @@ WITH_THE_FILE: Final = [name for name in RULES if name != OF_THE_OBJECTS]
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    """promtool; skips the test on a machine that is not Debian's and has none."""
+    """promtool; skips the test where it is not installed, and root cannot download Debian's."""
     found = promtool()
     if found is None:
         pytest.skip("promtool is missing: install Prometheus")

@@ -12,7 +12,6 @@ from support.memcacheds import skip_unless_possible
 
 
 @pytest.mark.server
-@pytest.mark.sweep
 def test_webhook_and_api_server_agree_at_every_limit(plane: ControlPlane) -> None:
     found = {entry.name: cases.disagreement(plane, entry) for entry in table.entries()}
     assert {name: problem for name, problem in found.items() if problem} == {}

@@ -18,7 +18,7 @@ from support.fields.stage import denial_of
 from support.fields.steps import actions
 from support.kubernetes import LABEL_KEYS
 
-pytestmark = [pytest.mark.server, pytest.mark.sweep]
+pytestmark = pytest.mark.server
 
 PARALLEL = 8
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.versions import KUBERNETES, NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED, minor
 
 T = TypeVar("T")
-PARTS = ("smoke", "disruptive", "modes", "nightly", "sweep")
+PARTS = ("smoke", "disruptive", "modes", "nightly")
 """Markers that name a part of a folder: the first that a test has. The tests without one of them are the rest."""
 SERVERS = {
     "default": (KUBERNETES,),

@@ -39,11 +39,11 @@ def program(name: str = "prometheus") -> Path:
 
 
 def promtool() -> Path | None:
-    """The promtool of the machine or of Debian. None where there is neither."""
+    """The promtool of the machine or, for root, of Debian. None where there is neither."""
     found = shutil.which("promtool")
     if found:
         return Path(found)
-    return program("promtool") if shutil.which("apt-get") else None
+    return program("promtool") if shutil.which("apt-get") and os.geteuid() == 0 else None
 
 
 class Prometheus:

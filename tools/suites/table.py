@@ -76,16 +76,8 @@ _ALL = (
         versions=(OLDEST_KUBERNETES,),
     ),
     Suite(
-        "sweeps",
-        "every field, edges of rules and their costs, alerts, faults of memcached while it is watched",
-        Needs.SERVERS,
-        "integration",
-        ("--part=sweep",),
-        parallel=True,
-    ),
-    Suite(
         "integration-nightly",
-        "the scheduler, GitOps tools, limits of memcached and its oldest release, alerts in the plain file",
+        "the scheduler, GitOps tools, memcached's limits and oldest release, the file of alerts, costs of rules",
         Needs.SERVERS,
         "integration",
         ("--part=nightly",),
@@ -152,7 +144,7 @@ _ALL = (
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
 
 TEST = ("unit", "integration", "smoke")
-REST = ("simulation", "sweeps", "e2e", "disruptive", "faults", "olm")
+REST = ("simulation", "e2e", "disruptive", "faults", "olm")
 GROUPS: Mapping[str, tuple[str, ...]] = {"test": TEST, "rest": REST, "all": (*TEST, *REST)}
 """Names for several suites: `make test`, what `make test-all` adds, and both."""
 

@@ -166,7 +166,7 @@ def test_every_suite_is_in_the_gate_or_runs_nightly() -> None:
 
 @pytest.mark.parametrize(
     ("folder", "marks"),
-    [("e2e", {"smoke", "disruptive", "nightly"}), ("integration", {"sweep", "nightly"}), ("olm", {"modes"})],
+    [("e2e", {"smoke", "disruptive", "nightly"}), ("integration", {"nightly"}), ("olm", {"modes"})],
 )
 def test_suites_of_a_folder_have_all_its_parts(folder: str, marks: set[str]) -> None:
     options = {option for suite in SUITES.values() if suite.folder == folder for option in suite.options}

@@ -28,8 +28,6 @@ WORKERS ?= 4
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
-# Of `make demo`: cache or olm.
-SCENES ?= cache
 # Where `make run` listens, on loopback.
 METRICS_PORT ?= 8383
 PROBES_PORT ?= 8081
@@ -62,10 +60,10 @@ help: ## Show this help.
 	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
 	  '$(or $(KUBECONFIG),(not set: the project starts its own cluster when needed))'
 
-demo: demo-plan venv ## Run the narrated demo; SCENES=olm installs the operator with OLM.
-	@$(VENV_TOOLS) project demo $(SCENES) $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
+demo: demo-plan venv ## Run the narrated demo.
+	@$(VENV_TOOLS) project demo $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 demo-plan:
-	@$(PROJECT) demo $(SCENES) --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
+	@$(PROJECT) demo --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 
 clean: ## Remove what builds and tests leave in the tree.
 	@rm -rf build .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
-"""What a release consists of: layouts of images, sums, bills of materials, provenance, and the commands that sign."""
+"""The parts of a release: lists, provenance, and the commands that sign and verify. tests/releases builds one."""
 
 import gzip
 import hashlib
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from cluster.public.images import BASE
 from release.errors import ReleaseError
 from release.output import images, layouts, provenance, registry, sbom, signing
 from release.output.artifacts import HUB, Artifacts
@@ -50,29 +49,6 @@ def layout(root: Path, architectures: tuple[str, ...], *contents: Mapping[str, s
         tops.append({"mediaType": MANIFEST, **blob(json.dumps(manifest).encode())})
     (root / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": tops}))
     return Layout(root)
-
-
-def test_images_are_joined_whatever_their_order(tmp_path: Path) -> None:
-    first, second = (
-        layout(tmp_path / "1", ("amd64", "arm64"), {"a": "1"}),
-        layout(tmp_path / "2", ("arm64", "amd64"), {"a": "1"}),
-    )
-    with pytest.raises(ReleaseError, match="has no index of its images"):
-        _ = first.digest
-    assert layouts.join(first, "op:1") == layouts.join(second, "op:1") == first.digest == second.digest
-    assert list(first.platforms()) == ["amd64", "arm64"]
-    assert (tmp_path / "1/index.json").read_bytes() == (tmp_path / "2/index.json").read_bytes()
-
-
-def test_two_images_of_one_architecture_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="has two images of one architecture"):
-        layouts.join(layout(tmp_path / "l", ("amd64", "amd64"), {}), "op:1")
-
-
-def test_upper_layers_replace_files(tmp_path: Path) -> None:
-    made = layout(tmp_path / "l", ("amd64",), {"./a.txt": "low", "b.txt": "b", "c": ""}, {"a.txt": "high"})
-    layouts.join(made, "op:1")
-    assert list(layouts.files(made, made.platforms()["amd64"], ".txt")) == [("a.txt", b"high"), ("b.txt", b"b")]
 
 
 CHART = packed(
@@ -130,63 +106,6 @@ def test_files_alone_are_verified_as_with_the_images(artifacts: Artifacts) -> No
     (artifacts.root / "SHA256SUMS").unlink()
     with pytest.raises(ReleaseError, match="SHA256SUMS is missing: build the release"):
         artifacts.check()
-
-
-def test_images_depend_on_their_content_only() -> None:
-    recipe = images.Recipe("1.2.3", 42, "amd64", images.local_bases("amd64"), "b", fresh=True)
-    options = images.options(recipe, "arm64")
-    assert options[:5] == ["--platform", "linux/arm64", "--timestamp", "42", "--identity-label=false"]
-    assert ("--no-cache" in options, "--pull-always" in options) == (True, False)
-    assert images.arguments(recipe, "amd64") == [
-        f"BASE_IMAGE={BASE}",
-        "BUILD_IMAGE=b",
-        "BUILDPLATFORM=linux/amd64",
-        "TARGETPLATFORM=linux/amd64",
-    ]
-    arm = images.arguments(recipe, "arm64")
-    assert (arm[0], arm[-1]) == (f"BASE_IMAGE={images.STAND_IN}:arm64", "TARGETPLATFORM=linux/arm64")
-    published = images.Recipe("1.2.3", 42, "amd64", {"amd64": "registry.example.com/python@sha256:0"}, "b")
-    assert "--pull-always" in images.options(published, "amd64"), "an older image of the same name would be used"
-
-
-FILES = [
-    (
-        "opt/lib/kopf-1.45.2.dist-info/METADATA",
-        b"Metadata-Version: 2.4\nName: kopf\nVersion: 1.45.2\nLicense-Expression: MIT\n",
-    ),
-    (
-        "opt/lib/memcached_operator-1.2.3.dist-info/METADATA",
-        b"Metadata-Version: 2.1\nName: memcached-operator\nVersion: 1.2.3\n",
-    ),
-    (
-        "var/lib/dpkg/status",
-        b"Package: libc6\nStatus: install ok installed\nArchitecture: arm64\nVersion: 2.41-12+deb13u1\n\n"
-        b"Package: old\nStatus: deinstall ok config-files\nArchitecture: arm64\nVersion: 1\n",
-    ),
-    ("usr/local/include/python3.13/patchlevel.h", b'/* */\n#define PY_VERSION              "3.13.9"\n'),
-    ("usr/lib/os-release", b'ID=debian\nNAME="Debian"\n'),
-]
-
-
-def test_bill_lists_python_and_debian_packages() -> None:
-    digest = f"sha256:{'a' * 64}"
-    bill = sbom.bill("registry.example.com/a/op", "1.2.3", digest, "arm64", 0, FILES)
-    assert {each["purl"]: each["type"] for each in bill["components"]} == {
-        "pkg:pypi/kopf@1.45.2": "library",
-        "pkg:pypi/memcached-operator@1.2.3": "application",
-        "pkg:generic/python@3.13.9": "application",
-        "pkg:deb/debian/libc6@2.41-12%2Bdeb13u1?arch=arm64": "library",
-    }
-    root = bill["metadata"]["component"]
-    assert root["purl"].startswith(
-        f"pkg:oci/op@sha256%3A{'a' * 64}?arch=arm64&repository_url=registry.example.com/a/op"
-    )
-    assert bill["dependencies"][0] == {
-        "ref": root["bom-ref"],
-        "dependsOn": [part["bom-ref"] for part in bill["components"]],
-    }
-    assert bill["components"][0]["licenses"] == [{"expression": "MIT"}]
-    assert bill == sbom.bill("registry.example.com/a/op", "1.2.3", digest, "arm64", 0, FILES)
 
 
 def test_provenance_names_the_source_and_the_base_images() -> None:

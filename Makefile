@@ -28,8 +28,6 @@ WORKERS ?= 4
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
-# Of `make demo`: cache or olm.
-SCENES ?= cache
 # Where `make run` listens, on loopback.
 METRICS_PORT ?= 8383
 PROBES_PORT ?= 8081
@@ -54,7 +52,7 @@ IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUI
 SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
 
 ##@ General
-.PHONY: help demo demo-plan olm-demo clean
+.PHONY: help demo demo-plan clean
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m [VARIABLE=value …]\n"} \
 	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-17s\033[0m %s\n", $$1, $$2 } \
@@ -62,12 +60,10 @@ help: ## Show this help.
 	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
 	  '$(or $(KUBECONFIG),(not set: the project starts its own cluster when needed))'
 
-demo: demo-plan venv ## Run the narrated demo; SCENES=olm installs the operator with OLM.
-	@$(VENV_TOOLS) project demo $(SCENES) $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
+demo: demo-plan venv ## Run the narrated demo.
+	@$(VENV_TOOLS) project demo $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 demo-plan:
-	@$(PROJECT) demo $(SCENES) --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
-olm-demo:
-	@$(MAKE) --no-print-directory demo SCENES=olm
+	@$(PROJECT) demo --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 
 clean: ## Remove what builds and tests leave in the tree.
 	@rm -rf build .coverage .pytest_cache .ruff_cache .hypothesis .import_linter_cache
@@ -135,7 +131,7 @@ workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
+.PHONY: test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 plan-%: # Before .venv is made: what will run here, and what cannot.
 	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
 
@@ -158,7 +154,7 @@ test-walks: venv ## Walk the operator through random events in the simulation, f
 	@export ARGS=tests/simulation/test_walks.py WALKS_SECONDS=$(or $(WALKS_SECONDS),1800); $(SUITES) simulation
 
 test-integration: venv ## Run the tests that need an API server; where its version matters, also with the newest and the oldest one.
-	@$(SUITES) integration newest oldest sweeps
+	@$(SUITES) integration newest oldest
 
 test-e2e: venv ## Deploy the operator and run its tests with real pods.
 	@$(SUITES) smoke e2e disruptive
@@ -170,7 +166,7 @@ test-clients: venv ## Run client libraries of six languages against real pods; n
 	@$(SUITES) clients
 
 # Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
-test-servers test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
+test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
 	@$(SUITES) $*
 test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
@@ -186,7 +182,7 @@ test-corners: venv
 test-soak: venv
 	@ARGS="$$ARGS tests/faults/test_cases.py::test_case[soak/long]"; $(SUITES) campaigns
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
-	@$(SUITES) --coverage unit integration newest sweeps
+	@$(SUITES) --coverage unit integration newest integration-nightly
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

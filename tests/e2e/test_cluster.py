@@ -19,9 +19,12 @@ MEMCACHED = "docker.io/library/memcached:1.6"
 COMMAND = [sys.executable, "-m", "cluster"]
 KILLED = ("etcd", "containerd", "kubelet", "proxy")
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0, reason="a cluster with a node needs root on Linux"
-)
+pytestmark = [
+    pytest.mark.nightly,  # each gate starts a cluster, uses it and removes it
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.geteuid() != 0, reason="a cluster with a node needs root on Linux"
+    ),
+]
 
 
 def environment() -> dict[str, str]:

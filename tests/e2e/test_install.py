@@ -8,15 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from support import certmanager, installed, kube
-from support.audit import Audit
+from support import installed, kube
 from support.install import make, remaining
 from support.kube import eventually, kubectl, must_get
 from support.memcached import IMAGE, SMALL, memcached, wait_until_ready
 from support.ports import free_port
 from support.waiting import STEP
 
-CERTMANAGER = "OVERLAY=config/overlays/certmanager"
 CRDS = [
     f"customresourcedefinition.apiextensions.k8s.io/{name}"
     for name in (
@@ -56,8 +54,11 @@ def controller_in_a_shell() -> Generator["subprocess.Popen[str]"]:
                 os.killpg(process.pid, signal.SIGINT)
 
 
-def test_every_way_to_install_can_be_repeated_and_undone(namespace: str, audit: Audit) -> None:
-    """In an order with few deployments: undeploy, run the controller in a shell, uninstall, cert-manager, deploy."""
+def test_every_way_to_install_can_be_repeated_and_undone(namespace: str) -> None:
+    """In an order with few deployments: undeploy, run the controller in a shell, uninstall, deploy.
+
+    tests/certmanager installs the overlay for cert-manager, and tests/olm mounts its Secrets into pods.
+    """
     kube.apply(memcached(namespace, resources=SMALL))
     wait_until_ready(namespace)
     for _ in range(2):
@@ -72,7 +73,6 @@ def test_every_way_to_install_can_be_repeated_and_undone(namespace: str, audit: 
     for _ in range(2):
         make("uninstall")
     assert remaining() == []
-    assert_cert_manager_can_issue_the_certificate(namespace, Audit(audit.path))
     first = make("deploy")
     assert "Warning" not in first.stdout + first.stderr
     kube.apply(memcached(namespace, "deployed", resources=SMALL))
@@ -93,45 +93,6 @@ def assert_make_run_works_without_webhooks(namespace: str) -> None:
         output, _ = process.communicate(timeout=STEP)
     assert "Traceback" not in output
     assert remaining() == CRDS
-
-
-def assert_cert_manager_can_issue_the_certificate(namespace: str, audit: Audit) -> None:
-    """Deploy with cert-manager, and undeploy."""
-    with certmanager.running():
-        make("deploy", CERTMANAGER)
-        assert "must be at least 1" in kube.rejection(memcached(namespace, size=0))
-        kube.apply(memcached(namespace, "issued", resources=SMALL))
-        assert wait_until_ready(namespace, "issued")["spec"]["image"] == IMAGE
-        assert not any("manage-certificates" in argument for argument in arguments())
-        assert can("get", f"secret/{installed.CERTIFICATE}") == "no"
-        assert requested_resources(audit) & {"secrets", "mutatingwebhookconfigurations"} == set()
-        make("undeploy", CERTMANAGER)
-    assert remaining() == []
-
-
-def arguments() -> list[str]:
-    """The controller's command line."""
-    (container,) = must_get("deployments", installed.NAMESPACE, f"memcached-operator-{installed.CONTROLLER}")["spec"][
-        "template"
-    ]["spec"]["containers"]
-    return container["args"]
-
-
-def can(verb: str, what: str) -> str:
-    """Whether RBAC allows a request of the controller in its own namespace: yes or no."""
-    account = f"system:serviceaccount:{installed.NAMESPACE}:memcached-operator-{installed.CONTROLLER}"
-    return kubectl(
-        "auth", "can-i", verb, what, f"--as={account}", "-n", installed.NAMESPACE, check=False
-    ).stdout.strip()
-
-
-def requested_resources(audit: Audit) -> set[str]:
-    """The resources that the operator's processes requested."""
-    return {
-        request.get("objectRef", {}).get("resource", "")
-        for request in audit.requests()
-        if request["user"]["username"].startswith(f"system:serviceaccount:{installed.NAMESPACE}:")
-    }
 
 
 def operator_pods() -> list[kube.Object]:

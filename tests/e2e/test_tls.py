@@ -103,6 +103,8 @@ CACHES = (
 )
 
 
+@pytest.mark.nightly
+@pytest.mark.long(100)
 def test_kubelet_brings_a_renewed_certificate_to_every_pod(namespace: str, tmp_path: Path) -> None:
     """In the time that users see: nothing asks the kubelet to update its volumes."""
     old, new = CA("old"), CA("new")
@@ -214,6 +216,8 @@ def reports_missing(namespace: str, name: str) -> bool:
     return True
 
 
+@pytest.mark.nightly
+@pytest.mark.long(100)
 def test_missing_secrets_and_keys_are_named_until_they_exist(namespace: str) -> None:
     """As the kubelet words it: for a certificate, which is projected, and for users."""
     ca = CA()

@@ -121,6 +121,7 @@ def test_upgrade_of_memcached_keeps_all_items(namespace: str, record_property: F
     record_outages(clients, record_property)
 
 
+@pytest.mark.nightly
 @pytest.mark.long(110)
 def test_more_connections_keep_all_items(namespace: str, record_property: Figures) -> None:
     kube.apply(warm(namespace))

@@ -24,7 +24,7 @@ WARM_UP = {"hitRatio": 80, "timeout": "15m", "minRequests": 100}
 WARM = BUSY * 75.0
 """Seconds until a pod with clients is warm: the agent needs a whole minute."""
 
-pytestmark = pytest.mark.usefixtures("cluster")
+pytestmark = [pytest.mark.nightly, pytest.mark.usefixtures("cluster")]
 
 
 def cache(namespace: str, name: str, **spec: Any) -> Object:
@@ -56,7 +56,6 @@ def warm(namespace: str, name: str = "gated") -> Generator[Load]:
         yield clients
 
 
-@pytest.mark.nightly
 @pytest.mark.long(240)
 def test_next_pod_is_replaced_only_when_the_previous_one_is_warm(
     namespace: str, record_property: Callable[[str, object], None]

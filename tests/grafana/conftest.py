@@ -12,13 +12,6 @@ from integration.control_plane import control_plane
 from support.prometheus import prometheus
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --history."""
-    parser.addoption(
-        "--history", type=float, default=1.5, help="minutes of load before the pictures are drawn (default: 1.5)"
-    )
-
-
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """Caches and the operator under load, and the Prometheus that scrapes them."""

@@ -1,9 +1,8 @@
 """What a dashboard shows of the started processes."""
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dashboards.files import DASHBOARDS
@@ -20,19 +19,14 @@ Series = dict[str, Any]
 
 @dataclass(frozen=True)
 class World:
-    """The processes, and the Prometheus that scrapes them. `started`: when, by the monotonic clock."""
+    """The processes, and the Prometheus that scrapes them."""
 
     pods: list[Pod]
     server: Prometheus
-    started: float = field(default_factory=time.monotonic)
 
     def pods_of(self, cache: Cache) -> list[Pod]:
         """The pods of a cache."""
         return [pod for pod in self.pods if pod.cache == cache]
-
-    def wait_until(self, seconds: float) -> None:
-        """Wait until the load has run for this time."""
-        time.sleep(max(0.0, self.started + seconds - time.monotonic()))
 
     def values(self, expr: str, variables: Mapping[str, str]) -> list[Series]:
         """The present series of an expression that have a number."""

@@ -78,13 +78,21 @@ class Account(ControlPlane):
 
 
 def create_account(
-    plane: ControlPlane, name: str, directory: Path, namespace: str = ACCOUNT_NAMESPACE, role: str = "cluster-admin"
+    plane: ControlPlane,
+    name: str,
+    directory: Path,
+    namespace: str = ACCOUNT_NAMESPACE,
+    role: str = "cluster-admin",
+    *,
+    only_there: bool = False,
 ) -> Account:
-    """Create a ServiceAccount with a ClusterRole.
+    """Create a ServiceAccount with a ClusterRole, in all namespaces or only in its own.
 
     By default, RBAC allows it everything, so that every denial comes from a policy.
     """
     base = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    bindings = f"{rbac}/namespaces/{namespace}/rolebindings" if only_there else f"{rbac}/clusterrolebindings"
     binding = {
         "metadata": {"name": f"{namespace}-{name}"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
@@ -93,7 +101,7 @@ def create_account(
 
     async def create(client: ApiClient) -> Object:
         await client.request("POST", base, {"metadata": {"name": name}})
-        await client.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
+        await client.request("POST", bindings, binding)
         return await client.request("POST", f"{base}/{name}/token", {"spec": {}})
 
     kubeconfig = yaml.safe_load(plane.kubeconfig.read_text())

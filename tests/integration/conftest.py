@@ -37,7 +37,7 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def root(request: pytest.FixtureRequest) -> Path:
-    """The root directory of each tested release of memcached; `make test` has the newest one only."""
+    """The root directory of each tested release of memcached; The gate has the newest one only."""
     return memcached_root(request.param)
 
 

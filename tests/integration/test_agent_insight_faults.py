@@ -31,8 +31,6 @@ from support.ports import free_port
 from unit.agent.processes import PROBES, running
 from unit.agent.samples import types, value
 
-pytestmark = pytest.mark.sweep  # with real processes that are killed and stopped
-
 LIMIT = 24
 """A small connection limit."""
 

@@ -14,7 +14,7 @@ from faults.webhook import KINDS
 from integration.control_plane import ControlPlane, client_of
 from memcached_api.kind import Kind
 
-pytestmark = [pytest.mark.server, pytest.mark.sweep]
+pytestmark = pytest.mark.server
 
 SEED = 1000
 """Not used by the fuzz campaigns."""

@@ -10,8 +10,6 @@ from integration.control_plane import ControlPlane
 from support import interruptible
 from support.memcacheds import skip_unless_possible
 
-pytestmark = pytest.mark.sweep
-
 
 @pytest.mark.server
 def test_webhook_and_api_server_agree_at_every_limit(plane: ControlPlane) -> None:
@@ -19,6 +17,7 @@ def test_webhook_and_api_server_agree_at_every_limit(plane: ControlPlane) -> Non
     assert {name: problem for name, problem in found.items() if problem} == {}
 
 
+@pytest.mark.nightly
 def test_accepted_specs_start_and_stay_within_their_memory() -> None:
     skip_unless_possible()
     words = [sys.executable, "-m", "corners", "--sample"]

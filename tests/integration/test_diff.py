@@ -22,8 +22,8 @@ from unit.config.test_documents import PAGES, examples
 
 __all__ = ["stages"]
 
-# Sweep: it asks what other programs think of the objects, and builds them.
-pytestmark = [pytest.mark.server, pytest.mark.sweep]
+# Nightly: it asks what other programs think of the objects, and builds them.
+pytestmark = [pytest.mark.server, pytest.mark.nightly]
 
 PROGRAM = "gitops-diff"
 ARGO = "argocd-controller"

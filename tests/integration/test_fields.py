@@ -18,7 +18,7 @@ from support.fields.stage import denial_of
 from support.fields.steps import actions
 from support.kubernetes import LABEL_KEYS
 
-pytestmark = [pytest.mark.server, pytest.mark.sweep]
+pytestmark = pytest.mark.server
 
 PARALLEL = 8
 
@@ -58,6 +58,7 @@ class ApiServerStage(PlanStage):
         return f"{name}-{self._suffix}"
 
 
+@pytest.mark.long(80)
 def test_api_server_and_plan_meet_the_expectations(plane: ControlPlane, namespace: str, version: str) -> None:
     slots = asyncio.Semaphore(PARALLEL)
     # A version without the label keys of affinities stores another affinity than the plan's.

@@ -22,7 +22,7 @@ from support.kube import kubectl
 from unit import builders
 from unit.builders import NOW, crashed, deployment, pod, rolled_out
 
-pytestmark = pytest.mark.sweep  # it asks what other programs think of the objects, and builds them
+pytestmark = pytest.mark.nightly  # it asks what other programs think of the objects, and builds them
 
 PROGRAM = "gitops-health"
 SCRIPT = located("gitops.md", "## Argo CD\n", languages=("lua",)).text

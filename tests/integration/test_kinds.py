@@ -1,4 +1,4 @@
-"""The controller for Memcached alone, with the permissions of config/overlays/memcached-only and no other CRD."""
+"""The controller for Memcached alone in one namespace, with the permissions of config/overlays and no other CRD."""
 
 import os
 import signal
@@ -14,16 +14,25 @@ from crds.crd import definition
 from integration.confined import Account, create_account
 from integration.control_plane import CRDS, ControlPlane, is_served, until
 from integration.test_manager import cache, wait_until_ready
-from integration.test_third_kind import RESOURCES
 from memcached_api.appservice.types import APPSERVICE
 from memcached_operator.appservice.controller import APPSERVICES
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from unit.config.rendered import render_directory
 
 pytestmark = pytest.mark.server
 
 OVERLAY = "config/overlays/memcached-only"
+ADMISSION = ("admissionregistration.k8s.io", "v1")
+RESOURCES = {
+    found.kind: found
+    for found in (
+        Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
+        Resource(*ADMISSION, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
+        Resource(*ADMISSION, "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
+        Resource(*ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    )
+}
 CONTROLLER, ROLE = "memcached-operator-controller-manager", "memcached-operator-manager-role"
 ROLES = RESOURCES["ClusterRole"]
 WITHOUT_SERVERS = ("--metrics-bind-address=0", "--health-probe-bind-address=0")
@@ -49,10 +58,10 @@ def without_appservices(plane: ControlPlane) -> Iterator[None]:
 
 @pytest.fixture
 def account(plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Account]:
-    """An account with the permissions of the controller, and no others."""
+    """An account with the permissions of the controller in this namespace only, as in config/overlays/namespaced."""
     role = render_directory(OVERLAY).one("ClusterRole", ROLE)
     plane.create(ROLES, {**role, "metadata": {"name": namespace}})
-    yield create_account(plane, "controller", tmp_path, namespace, role=namespace)
+    yield create_account(plane, "controller", tmp_path, namespace, role=namespace, only_there=True)
     plane.delete(Key(ROLES, "", namespace))
 
 
@@ -76,7 +85,7 @@ def controller(account: Account, namespace: str, log: Path) -> Generator[None]:
 
 
 @pytest.mark.usefixtures("without_appservices")
-def test_memcached_is_reconciled_without_the_other_kind_and_without_permissions_on_it(
+def test_memcached_is_reconciled_without_permissions_on_other_kinds_and_namespaces(
     plane: ControlPlane, account: Account, namespace: str, tmp_path: Path
 ) -> None:
     audit, log = plane.audit(), tmp_path / "log"
@@ -88,16 +97,17 @@ def test_memcached_is_reconciled_without_the_other_kind_and_without_permissions_
         found = plane.call(lambda client: wait_until_ready(client, namespace))
         assert found["status"]["readyReplicas"] == 2
     requests = [each for each in audit.requests() if each["user"]["username"] == user]
-    assert requests
+    assert {each["objectRef"].get("namespace") for each in requests if "resource" in each.get("objectRef", {})} == {
+        namespace
+    }
     assert [each["requestURI"] for each in requests if "app.example.com" in each["requestURI"]] == []
     assert [each["requestURI"] for each in requests if not is_allowed(each)] == []
     assert [line for line in log.read_text().splitlines() if "appservice" in line.lower()] == []
 
 
 def test_changed_objects_of_the_overlay_are_accepted(plane: ControlPlane) -> None:
-    kinds = [kind for kind in RESOURCES if kind != "CustomResourceDefinition"]
-    found = render_directory(OVERLAY).of(*kinds)
-    assert {each["kind"] for each in found} == set(kinds)
+    found = render_directory(OVERLAY).of(*RESOURCES)
+    assert {each["kind"] for each in found} == set(RESOURCES)
     for each in found:
         meta = {name: value for name, value in each["metadata"].items() if name != "namespace"}  # kustomize adds one
         stored = plane.would_create(RESOURCES[each["kind"]], {**each, "metadata": meta})

@@ -23,7 +23,7 @@ from memcached_operator.workloads.children import inheriting
 from support.kubernetes import LABEL_KEYS, STRICT_RANGES
 from support.placing_edges import EDGES, Spec
 
-pytestmark = [pytest.mark.server, pytest.mark.sweep]
+pytestmark = pytest.mark.server
 
 AT_ONCE = 10
 """Objects that are checked at the same time."""

@@ -10,7 +10,7 @@ import pytest
 from cluster.public.programs import OLDEST_FAMILY, directory, ensure_built
 from integration.control_plane import CRD_FILES
 
-pytestmark = pytest.mark.sweep
+pytestmark = pytest.mark.nightly  # it builds a program of the oldest Kubernetes
 
 PROGRAM = "crd-costs"
 MIN_MARGIN = 2

@@ -14,9 +14,9 @@ from memcached_operator.memcached.containers import SCHEDULING
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.draining import HOSTNAME, NODES, POOL, ZONE, condition, is_ready, node, nodes_of, pods_of
 
-pytestmark = pytest.mark.sweep  # it asks the scheduler what helps, and waits for its retries
-
 Remedy = Callable[[ApiClient, str], Awaitable[None]]
+ASKS_THE_SCHEDULER: Final = pytest.mark.nightly
+"""It waits for the retries of the scheduler, and shows what the scheduler does with a remedy."""
 SMALL: Final[Object] = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
 
 
@@ -202,6 +202,7 @@ def delete_nodes(plane: ControlPlane, pool: str) -> None:
             plane.delete(Key(NODES, "", name))
 
 
+@ASKS_THE_SCHEDULER
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.text)
 def test_pods_are_scheduled_after_each_remedy(plane: ControlPlane, namespace: str, case: Case) -> None:
     """One Memcached per remedy would share the nodes: they follow one after the other."""
@@ -236,6 +237,7 @@ def test_pods_are_scheduled_after_each_remedy(plane: ControlPlane, namespace: st
         delete_nodes(plane, namespace)
 
 
+@ASKS_THE_SCHEDULER
 @pytest.mark.parametrize(
     "remedy",
     [change(rollout={"maxUnavailable": 1, "maxSurge": 0}), add_node],

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from bundle.subscription import NAMESPACE, subscription
-from demo.reading import plan_for
 from support import installed, kube, olm
 from support.audit import Audit
 from support.code_blocks import page_commands
@@ -100,6 +99,18 @@ def defined(field: str) -> bool:
     crd = kube.read(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{CRD}")
     assert crd is not None
     return all(field in spec_fields(version) for version in crd["spec"]["versions"])
+
+
+def plan_for(plans: Sequence[Object], release: str) -> str:
+    """The name of the InstallPlan that installs a release and waits for approval; empty if there is none.
+
+    A plan without a status does not count: if it were approved before OLM writes its status, it would never get one.
+    """
+    for plan in plans:
+        waits = plan.get("status", {}).get("phase") == "RequiresApproval"
+        if waits and release in plan["spec"].get("clusterServiceVersionNames", []):
+            return plan["metadata"]["name"]
+    return ""
 
 
 def approve(shell: Shell, version: str) -> None:

@@ -20,6 +20,8 @@ from support.permissions import denied, token_of
 from support.probing import ProbeResults, Record
 from support.waiting import RELOADED
 
+pytestmark = pytest.mark.modes  # test_upgrade.py installs for all namespaces in each gate
+
 
 @pytest.fixture(scope="module")
 def audit_before(cluster: dict[str, Any]) -> Audit:
@@ -90,7 +92,6 @@ def policies(installation: Installation) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("policies")
-@pytest.mark.modes
 def test_the_policies_confine_the_account_that_olm_created(installation: Installation, namespace: str) -> None:
     token = token_of(olm.CONTROLLER, installation.namespace)
     kubectl("create", "deployment", "foreign", "-n", namespace, "--image=localhost/foreign:1", "--replicas=0")
@@ -141,7 +142,6 @@ def replace_pair(installation: Installation, pair: pki.KeyPair) -> None:
     assert {uid: now.get(uid) for uid in restart_counts(before)} == restart_counts(before)
 
 
-@pytest.mark.modes
 @pytest.mark.parametrize("invalidate", [deleted_secret, expiring_certificate])
 def test_olm_replaces_a_certificate(
     installation: Installation,
@@ -155,7 +155,6 @@ def test_olm_replaces_a_certificate(
     installation.succeeded(VERSION)
 
 
-@pytest.mark.modes
 def test_a_user_replaces_a_certificate(installation: Installation, namespace: str, record_property: Record) -> None:
     """With a CA of the user: existing pods serve the certificate without a restart, and OLM keeps it.
 
@@ -172,7 +171,6 @@ def test_a_user_replaces_a_certificate(installation: Installation, namespace: st
     assert olm_certificates.secret_files(installation)["tls.crt"] == pair.certificate
 
 
-@pytest.mark.modes
 def test_permissions_equal_those_of_the_bundle(installation: Installation) -> None:
     """OLM creates a ClusterRole for them and adds read access to namespaces."""
     rules = olm.permissions(installation)
@@ -183,7 +181,6 @@ def test_permissions_equal_those_of_the_bundle(installation: Installation) -> No
     )
 
 
-@pytest.mark.modes
 def test_all_permissions_are_used(installation: Installation, audit_before: Audit) -> None:
     permissions.exercise(installation.namespace)
     usage = permissions.requests_by(audit_before, installation.account())

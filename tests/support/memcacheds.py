@@ -13,10 +13,10 @@ from corners import machine, server
 from corners.server import Server
 
 RELEASES: Final = (
-    *(pytest.param(version, marks=pytest.mark.sweep) for version in releases.GATE[:-1]),
+    *(pytest.param(version, marks=pytest.mark.nightly) for version in releases.GATE[:-1]),
     releases.GATE[-1],
 )
-"""The oldest and the newest tested release of memcached, as parameters. `make test` has the newest one only."""
+"""The oldest and the newest tested release of memcached, as parameters. The gate has the newest one only."""
 
 
 def memcached_root(version: str) -> Path:

@@ -9,8 +9,8 @@ import pytest
 from cluster.versions import KUBERNETES, NEWEST_KUBERNETES, OLDEST_KUBERNETES, SUPPORTED, minor
 
 T = TypeVar("T")
-PARTS = ("smoke", "disruptive", "modes", "sweep", "nightly")
-"""Markers that name a part of a folder; the tests without one of them are the rest."""
+PARTS = ("smoke", "disruptive", "modes", "nightly")
+"""Markers that name a part of a folder: the first that a test has. The tests without one of them are the rest."""
 SERVERS = {
     "default": (KUBERNETES,),
     "newest": (NEWEST_KUBERNETES,),

@@ -39,11 +39,11 @@ def program(name: str = "prometheus") -> Path:
 
 
 def promtool() -> Path | None:
-    """The promtool of the machine or of Debian. None where there is neither."""
+    """The promtool of the machine or, for root, of Debian. None where there is neither."""
     found = shutil.which("promtool")
     if found:
         return Path(found)
-    return program("promtool") if shutil.which("apt-get") else None
+    return program("promtool") if shutil.which("apt-get") and os.geteuid() == 0 else None
 
 
 class Prometheus:
@@ -54,18 +54,11 @@ class Prometheus:
 
     def query(self, text: str) -> list[dict[str, Any]]:
         """The series of an instant query, each with its labels (`metric`) and its `value`."""
-        return self._result("query", query=text)
-
-    def query_range(self, text: str, start: float, end: float, step: float) -> list[dict[str, Any]]:
-        """The series of a query at each step, all in seconds, each with its labels (`metric`) and its `values`."""
-        return self._result("query_range", query=text, start=f"{start}", end=f"{end}", step=f"{step}")
-
-    def _result(self, path: str, query: str, **others: str) -> list[dict[str, Any]]:
-        words = urllib.parse.urlencode({"query": query, **others})
+        words = urllib.parse.urlencode({"query": text})
         try:
-            answer = self._get(f"/api/v1/{path}?{words}")
+            answer = self._get(f"/api/v1/query?{words}")
         except urllib.error.HTTPError as error:
-            raise AssertionError(f"{query}: {error.read().decode()}") from error
+            raise AssertionError(f"{text}: {error.read().decode()}") from error
         return answer["data"]["result"]
 
     def targets(self) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""The narrated demos of `make demo`. cache.py and olm.py are their steps, from top to bottom: commands and checks."""
+"""The narrated demo of `make demo`. cache.py has its steps, from top to bottom: commands and checks."""

@@ -1,11 +1,11 @@
-"""`python -m demo`: runs the steps of a demo up to the first one that fails."""
+"""`python -m demo`: runs the steps of the demo up to the first one that fails."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from demo import cache, olm
+from demo import cache
 from demo.screen import Screen
 from demo.stage import DemoError, Stage
 
@@ -14,11 +14,10 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a demo; returns the exit code: 0, 1 if a step fails, 130 on Ctrl-C."""
+    """Run the demo; returns the exit code: 0, 1 if a step fails, 130 on Ctrl-C."""
     options = _parser().parse_args(arguments)
-    demo = olm if options.scenes == "olm" else cache
-    steps = cache.SIMULATED_STEPS if options.simulated else demo.STEPS
-    stage = Stage(options.namespace or demo.NAMESPACE, Screen(len(steps)), options.sample)
+    steps = cache.SIMULATED_STEPS if options.simulated else cache.STEPS
+    stage = Stage(options.namespace, Screen(len(steps)), options.sample)
     try:
         for each in steps:
             with stage.screen.step(each.title, each.about):
@@ -27,10 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"\nStep {stage.screen.number} failed: {error}.", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        namespaces = " ".join((stage.namespace, *demo.MORE_NAMESPACES))
-        print(f"\nInterrupted. To clean up, run: kubectl delete namespace {namespaces}", file=sys.stderr)
+        print(f"\nInterrupted. To clean up, run: kubectl delete namespace {stage.namespace}", file=sys.stderr)
         return INTERRUPTED
-    print(f"\nAll {len(steps)} steps passed in {stage.screen.elapsed():.1f} s.\n\n{demo.next_steps(stage)}")
+    print(f"\nAll {len(steps)} steps passed in {stage.screen.elapsed():.1f} s.\n\n{cache.next_steps(stage)}")
     return 0
 
 
@@ -38,8 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         "python -m demo", description="A narrated demo of the operator on the cluster of kubectl. It checks every step."
     )
-    top.add_argument("--scenes", choices=("cache", "olm"), default="cache", help="a Memcached, or releases with OLM")
-    top.add_argument("--namespace", help="of the Memcached; its Memcached objects are deleted first")
+    top.add_argument("--namespace", default=cache.NAMESPACE, help="its Memcacheds are deleted first (%(default)s)")
     top.add_argument("--sample", type=Path, default=SAMPLE, help="file with the Memcached to create (%(default)s)")
     top.add_argument("--simulated", action="store_true", help="pods are simulated, and the operator is no pod")
     return top

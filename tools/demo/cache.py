@@ -7,8 +7,6 @@ from demo.reading import Progress
 from demo.stage import DemoError, Stage, step
 
 NAMESPACE = "memcached-demo"
-MORE_NAMESPACES = ()
-"""Namespaces that the steps create besides NAMESPACE."""
 CRD = "memcacheds.cache.example.com"
 OPERATOR = "app.kubernetes.io/name=memcached-operator"
 WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"

@@ -1,23 +1,21 @@
-"""Catalogs of this tree's bundles, served by OLM on the local cluster."""
+"""A catalog of this tree's bundle, served by OLM on the local cluster."""
 
 import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bundle.release import PACKAGE
 from bundle.subscription import NAMESPACE
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
-from demo.olm import RELEASES
 from olm import catalogs, components, running
 from project.environment import ROOT, kubectl, use_cluster
 from project.images import Images
 
 LOCAL = f"{PACKAGE}-local"
-"""The CatalogSource of `make olm`; the demo's, with two releases, has the name of the package."""
+"""The CatalogSource of `make olm`."""
 MANIFESTS = "config/manifests"
 
 
@@ -43,28 +41,6 @@ Install the operator with OLM:
   eval "$(PYTHONPATH=tools python3 -m cluster up)"
   kubectl apply -f {subscription}
   kubectl -n {NAMESPACE} get clusterserviceversions   # repeat until the phase is Succeeded"""
-
-
-def serve_releases(images: Images) -> None:
-    """Serve the two releases of the demo: this one, and one that differs only in its version. Raises ClusterError."""
-    output = ROOT / "build/olm-demo"
-    _start_olm(output)
-    manifests = kubectl("kustomize", MANIFESTS)
-    places = [output / version for version in RELEASES]
-    for words in release_options(images, datetime.now(UTC).date().isoformat(), RELEASES):
-        version = words[0].partition("=")[2]
-        _bundle(["generate", *words, f"--output={output / version}"], stdin=manifests)
-    _serve(PACKAGE, output, places)
-
-
-def release_options(images: Images, date: str, versions: Sequence[str]) -> list[list[str]]:
-    """The options of `bundle generate` for consecutive releases; each replaces the one before it."""
-    common = [*_image_options(images), f"--date={date}", "--channels=stable"]
-    replaced = ["", *(f"--replaces={PACKAGE}.v{version}" for version in versions)]
-    return [
-        [f"--version={version}", *common, *filter(None, [before])]
-        for version, before in zip(versions, replaced, strict=False)
-    ]
 
 
 def _image_options(images: Images) -> list[str]:

@@ -63,9 +63,6 @@ def _add_programs(top: Commands) -> None:
     _add_release(olm)
     olm.add_argument("options", nargs=argparse.REMAINDER, metavar="-- OPTION", help="options of `bundle generate`")
     demo = top.add("demo", run_demo, "Prepare what the demo needs, then run it.")
-    demo.add_argument(
-        "scenes", choices=("cache", "olm"), help="cache: a Memcached; olm: installation and upgrade by OLM"
-    )
     demo.add_argument("--announce", action="store_true", help="only say what will happen; needs no .venv")
     _add_release(demo)
     _add_overlay(demo)
@@ -142,7 +139,7 @@ def run_olm(options: argparse.Namespace) -> None:
 
 def run_demo(options: argparse.Namespace) -> int:
     """`demo`; SIGTERM and SIGHUP end it as Ctrl-C does."""
-    demo = Demo(options.scenes, _images(options), options.build_arg, options.overlay)
+    demo = Demo(_images(options), options.build_arg, options.overlay)
     if options.announce:
         demo.announce()
         return 0

@@ -16,9 +16,9 @@ from suites.table import GROUPS, SUITES, Suite, chosen
 
 EPILOG = f"""\
 Suites:
-{"".join(f"  {each.name:<12} {each.content}{chr(10)}" for each in SUITES.values())}
+{"".join(f"  {each.name:<19} {each.content}{chr(10)}" for each in SUITES.values())}
 Groups:
-{"".join(f"  {name:<12} {', '.join(names)}{chr(10)}" for name, names in GROUPS.items())}
+{"".join(f"  {name:<19} {', '.join(names)}{chr(10)}" for name, names in GROUPS.items())}
 A suite stops after {results.MAX_FAILURES} failures; the other suites still run. At most {session.MAX_AGAIN}
 failed tests of a suite run once more, alone: one that passes then is counted as flaky. Fault cases
 and tests marked `race` run once, and so do all tests with --args or --times.

@@ -90,7 +90,7 @@ SERVER = (
     "webhooks/memcached_webhooks/server.py",
     "operator/memcached_process/*",
 )
-UNIT, BOTH = ("unit",), ("unit", "integration", "newest", "sweeps")
+UNIT, BOTH = ("unit",), ("unit", "integration", "newest", "integration-nightly")
 GROUPS = (
     Group("pure code", 95, UNIT, PURE),
     Group("agent", 90, BOTH, ("agent/*",), AGENT_PURE),

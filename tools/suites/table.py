@@ -76,11 +76,11 @@ _ALL = (
         versions=(OLDEST_KUBERNETES,),
     ),
     Suite(
-        "sweeps",
-        "every field, limits of memcached, costs of rules, alerts, the scheduler, GitOps tools, the demo",
+        "integration-nightly",
+        "the scheduler, GitOps tools, memcached's limits and oldest release, the file of alerts, costs of rules",
         Needs.SERVERS,
         "integration",
-        ("--part=sweep",),
+        ("--part=nightly",),
         parallel=True,
     ),
     Suite("e2e", "the operator with real pods", Needs.OPERATOR, "e2e", ("--part=rest",), parallel=True),
@@ -132,7 +132,7 @@ _ALL = (
     Suite("certmanager", "the webhook's and caches' certificates with cert-manager", Needs.SERVERS, "certmanager"),
     Suite(
         "dashboards",
-        "the dashboards with data of real processes, drawn by Grafana's components",
+        "the dashboards with data of real processes, and Grafana's types",
         Needs.SERVERS,
         "grafana",
     ),
@@ -144,7 +144,7 @@ _ALL = (
 SUITES: Mapping[str, Suite] = {each.name: each for each in _ALL}
 
 TEST = ("unit", "integration", "smoke")
-REST = ("simulation", "sweeps", "e2e", "disruptive", "faults", "olm")
+REST = ("simulation", "e2e", "disruptive", "faults", "olm")
 GROUPS: Mapping[str, tuple[str, ...]] = {"test": TEST, "rest": REST, "all": (*TEST, *REST)}
 """Names for several suites: `make test`, what `make test-all` adds, and both."""
 

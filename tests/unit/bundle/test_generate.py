@@ -1,10 +1,8 @@
-"""Branches of the bundle generator that the committed bundle does not need: other releases, images and errors."""
+"""What the bundle generator writes for other releases and images, and limits that no validator checks."""
 
 import json
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,14 +10,11 @@ from click.testing import CliRunner
 from bundle import images
 from bundle.__main__ import main
 from bundle.catalog import Packed
-from bundle.csv.permissions import permissions
-from bundle.csv.webhooks import definitions
 from bundle.errors import BundleError
-from bundle.files import read_tree, write
-from bundle.generate import bundle_files
+from bundle.files import read_tree
 from bundle.installer import installer
-from bundle.objects import Object, Rendered, name_of
-from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, Release, project_version, released
+from bundle.objects import Rendered
+from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, project_version, released
 from memcached_api.images import DEFAULT_IMAGE, Images
 from unit.config.rendered import render_directory
 
@@ -35,24 +30,6 @@ GOOD = read_tree(ROOT, "bundle", DOCKERFILE)
 def rendered() -> Rendered:
     """What kustomize renders for the bundle."""
     return Rendered(deepcopy(render_directory("config/manifests").objects))
-
-
-def test_outdated_and_unexpected_files_are_reported_with_the_remedy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "bundle").mkdir()
-    (tmp_path / "bundle/left.yaml").write_text("a: 1\n")
-    with pytest.raises(SystemExit, match=r"not as generated: bundle/a.yaml, bundle/left.yaml; run `make bundle`"):
-        write(tmp_path, {"bundle/a.yaml": "b: 2\n"}, "bundle", check=True, command="make bundle")
-    write(tmp_path, {"bundle/a.yaml": "b: 2\n"}, "bundle", check=False, command="make bundle")
-    assert read_tree(tmp_path, "bundle") == {"bundle/a.yaml": "b: 2\n"}
-    assert capsys.readouterr().out == "wrote bundle/a.yaml\nremoved bundle/left.yaml\n"
-
-
-def test_object_of_an_unsupported_kind_is_an_error(rendered: Rendered) -> None:
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate"}}
-    with pytest.raises(BundleError, match=r"Job migrate is not supported in a bundle"):
-        bundle_files(Rendered([*rendered.objects, job]), Release("1.0.0", "2030-01-02"), "", ())
 
 
 def test_release_options_and_the_image_change_only_their_fields(tmp_path: Path, rendered: Rendered) -> None:
@@ -108,52 +85,6 @@ def test_images_of_the_release_are_in_the_bundle() -> None:
     assert Images().agent == related["agent"], "of processes without RELATED_IMAGE_AGENT"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ({"channels": ()}, "CHANNELS=stable"),
-        ({"default_channel": "fast"}, "'fast' is not one of stable"),
-        ({"agent_image": "agents:1"}, "names only one image: set `image` and `agent-image`, or IMG and AGENT_IMG"),
-    ],
-)
-def test_invalid_release_is_an_error(words: dict[str, Any], message: str) -> None:
-    with pytest.raises(BundleError, match=message):
-        Release("1.0.0", "2030-01-02", **words)
-
-
-def test_binding_to_a_missing_role_is_an_error(rendered: Rendered) -> None:
-    rendered.of("ClusterRoleBinding")[0]["roleRef"]["name"] = "other"
-    with pytest.raises(BundleError, match=rf"a binding of {MANAGER} names the ClusterRole other"):
-        permissions(rendered)
-
-
-def webhook(source: Rendered) -> dict[str, Any]:
-    return source.of("MutatingWebhookConfiguration")[0]["webhooks"][0]
-
-
-def service(source: Rendered) -> Object:
-    called = webhook(source)["clientConfig"]["service"]["name"]
-    return next(each for each in source.of("Service") if name_of(each) == called)
-
-
-BROKEN: list[tuple[Callable[[Rendered], object], str]] = [
-    (lambda source: webhook(source)["clientConfig"]["service"].update(name="other"), "names the Service other"),
-    (lambda source: webhook(source)["clientConfig"]["service"].update(port=444), "has no port 444"),
-    (lambda source: service(source)["spec"].update(selector={"a": "b"}), "selects the pods of no Deployment"),
-    (lambda source: service(source)["spec"]["ports"][0].update(targetPort="other"), "has no port named 'other'"),
-    (lambda source: webhook(source).update(colour="red"), "has colour, which this generator does not support"),
-]
-
-
-@pytest.mark.parametrize(("change", "message"), BROKEN, ids=[message for _, message in BROKEN])
-def test_webhook_that_cannot_be_converted_is_an_error(
-    rendered: Rendered, change: Callable[[Rendered], object], message: str
-) -> None:
-    change(rendered)
-    with pytest.raises(BundleError, match=message):
-        definitions(rendered)
-
-
 def test_names_of_webhook_definitions_fit_into_a_label_value() -> None:
     """OLM v0 sets this name as a label of the webhook configuration; no validator checks its length."""
     assert all(len(each["generateName"]) <= 63 for each in Packed(GOOD).csv()["spec"]["webhookdefinitions"])
@@ -202,18 +133,3 @@ def test_digest_of_an_image_or_the_reason_why_it_is_unknown(
     else:
         assert images.by_digest("op:1") == f"op@{DIGEST}"
     assert images.by_digest(f"op@{DIGEST}") == f"op@{DIGEST}"
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "want one ClusterServiceVersion in config/manifests, got 0"),
-        ("a: [", "standard input is not YAML"),
-        ("a: 1", "without apiVersion, kind or metadata"),
-    ],
-)
-def test_invalid_input_is_reported(text: str, message: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(main, ["generate", f"--output={tmp_path}"], input=text)
-    assert isinstance(done.exception, BundleError)
-    assert message in str(done.exception)
-    assert list(tmp_path.iterdir()) == []

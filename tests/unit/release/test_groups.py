@@ -1,7 +1,6 @@
 """Other API groups: which are valid, what is replaced, and that one setting is enough."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -56,43 +55,10 @@ def test_invalid_groups(group: str, app: str, problem: str) -> None:
         groups.chosen(group, app)
 
 
-def test_paths_of_webhooks_follow() -> None:
-    before, after = (group.app.replace(".", "-") for group in (BEFORE, AFTER))
-    assert groups.replaced(f"/mutate-{before}-v1-x", BEFORE, AFTER) == f"/mutate-{after}-v1-x"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("apiVersion: {cache}/v1", "apiVersion: {cache}/v1"),
-        ("memcacheds.{cache}", "memcacheds.{cache}"),
-        ("appservices.{app}-v1-admin", "appservices.{app}-v1-admin"),
-        ("bases/{cache}_memcacheds.yaml", "bases/{cache}_memcacheds.yaml"),
-        ("{app}, {annotations}/intent", "{app}, {annotations}/intent"),
-    ],
-)
-def test_names_with_a_group_follow(text: str, expected: str) -> None:
-    before = text.format(**vars(BEFORE))
-    assert groups.replaced(before, BEFORE, AFTER) == expected.format(**vars(AFTER))
-
-
 @pytest.mark.parametrize("text", ["my-{cache}", "{cache}x", "web{app}", "{cache}-2", "registry.example.com"])
 def test_other_names_stay(text: str) -> None:
     text = text.format(**vars(BEFORE))
     assert groups.replaced(text, BEFORE, AFTER) == text
-
-
-def test_files_and_their_names_are_changed(tmp_path: Path) -> None:
-    (tmp_path / "icon").write_bytes(b"\xff" + BEFORE.cache.encode())
-    (tmp_path / f"{BEFORE.cache}_memcacheds.yaml").write_text(f"group: {BEFORE.cache}\n")
-    (tmp_path / "run").write_text(BEFORE.app)
-    (tmp_path / "run").chmod(0o755)
-    (tmp_path / "other").write_text("nothing\n")
-    assert groups.regroup(tmp_path, BEFORE, AFTER) == [f"{AFTER.cache}_memcacheds.yaml", "run"]
-    assert (tmp_path / f"{AFTER.cache}_memcacheds.yaml").read_text() == f"group: {AFTER.cache}\n"
-    assert ((tmp_path / "run").read_text(), (tmp_path / "run").stat().st_mode & 0o777) == (AFTER.app, 0o755)
-    assert (tmp_path / "icon").read_bytes().endswith(BEFORE.cache.encode())
-    assert not (tmp_path / f"{BEFORE.cache}_memcacheds.yaml").exists()
 
 
 def test_release_with_new_groups_replaces_no_other() -> None:

@@ -1,4 +1,4 @@
-"""What a release consists of: layouts of images, sums, bills of materials, provenance, and the commands that sign."""
+"""The parts of a release: lists, provenance, and the commands that sign and verify. tests/releases builds one."""
 
 import gzip
 import hashlib
@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from cluster.public.images import BASE
 from release.errors import ReleaseError
 from release.output import images, layouts, provenance, registry, sbom, signing
 from release.output.artifacts import HUB, Artifacts
-from release.output.assemble import packers
 from release.output.layouts import Layout
 
 NAMES = images.Names("registry.example.com/op", "registry.example.com/op-agent").tagged("1.2.3")
@@ -51,29 +49,6 @@ def layout(root: Path, architectures: tuple[str, ...], *contents: Mapping[str, s
         tops.append({"mediaType": MANIFEST, **blob(json.dumps(manifest).encode())})
     (root / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": tops}))
     return Layout(root)
-
-
-def test_images_are_joined_whatever_their_order(tmp_path: Path) -> None:
-    first, second = (
-        layout(tmp_path / "1", ("amd64", "arm64"), {"a": "1"}),
-        layout(tmp_path / "2", ("arm64", "amd64"), {"a": "1"}),
-    )
-    with pytest.raises(ReleaseError, match="has no index of its images"):
-        _ = first.digest
-    assert layouts.join(first, "op:1") == layouts.join(second, "op:1") == first.digest == second.digest
-    assert list(first.platforms()) == ["amd64", "arm64"]
-    assert (tmp_path / "1/index.json").read_bytes() == (tmp_path / "2/index.json").read_bytes()
-
-
-def test_two_images_of_one_architecture_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ReleaseError, match="has two images of one architecture"):
-        layouts.join(layout(tmp_path / "l", ("amd64", "amd64"), {}), "op:1")
-
-
-def test_upper_layers_replace_files(tmp_path: Path) -> None:
-    made = layout(tmp_path / "l", ("amd64",), {"./a.txt": "low", "b.txt": "b", "c": ""}, {"a.txt": "high"})
-    layouts.join(made, "op:1")
-    assert list(layouts.files(made, made.platforms()["amd64"], ".txt")) == [("a.txt", b"high"), ("b.txt", b"b")]
 
 
 CHART = packed(
@@ -133,128 +108,6 @@ def test_files_alone_are_verified_as_with_the_images(artifacts: Artifacts) -> No
         artifacts.check()
 
 
-def damage_chart(artifacts: Artifacts) -> str:
-    """Change the chart that is pushed."""
-    made = artifacts.layout("chart")
-    (layer,) = made.layers(made.digest)
-    layer.write_bytes(packed({"op/Chart.yaml": "name: other\n"}))
-    return f"chart: sha256:{layer.name}"
-
-
-def damage_file(artifacts: Artifacts) -> str:
-    """Change a file."""
-    (artifacts.root / "install.yaml").write_text("kind: Pod\n")
-    return "install.yaml"
-
-
-def add_file(artifacts: Artifacts) -> str:
-    """Add a file."""
-    (artifacts.root / "more.yaml").write_text("kind: Pod\n")
-    return "more.yaml"
-
-
-def remove_file(artifacts: Artifacts) -> str:
-    """Remove a file."""
-    (artifacts.root / "install.yaml").unlink()
-    return "install.yaml"
-
-
-def damage_layer(artifacts: Artifacts) -> str:
-    """Change a layer of an image."""
-    made = artifacts.layout("agent")
-    (layer,) = made.layers(made.platforms()["arm64"])
-    layer.write_bytes(packed({"part": "other"}))
-    return f"agent: sha256:{layer.name}"
-
-
-@pytest.mark.parametrize("damage", [damage_file, add_file, remove_file, damage_layer, damage_chart])
-def test_changed_release_is_found(artifacts: Artifacts, damage: Any) -> None:
-    name = damage(artifacts)
-    with pytest.raises(ReleaseError, match=f"^not as released: {name}"):
-        artifacts.check()
-
-
-def test_replaced_image_is_found(artifacts: Artifacts) -> None:
-    """Another image, consistent in itself."""
-    root = artifacts.layout("agent").root
-    (root / "index.json").unlink()
-    made = layout(root.with_name("new"), ("amd64", "arm64"), {"part": "other"})
-    layouts.join(made, NAMES["agent"])
-    (made.root / "index.json").rename(root / "index.json")
-    for blob in (made.root / "blobs/sha256").iterdir():
-        blob.rename(root / "blobs/sha256" / blob.name)
-    for folder in (made.root / "blobs/sha256", made.root / "blobs", made.root):
-        folder.rmdir()
-    with pytest.raises(ReleaseError, match=r"^not as released: the images of agent are not those of images\.txt"):
-        artifacts.check()
-
-
-@pytest.mark.parametrize(
-    ("folders", "commands"), [((), []), (("chart",), ["chart"]), (("chart", "plugin"), ["chart", "plugin"])]
-)
-def test_release_packs_what_its_tree_can_pack(folders: tuple[str, ...], commands: list[str], tmp_path: Path) -> None:
-    for name in folders:
-        (tmp_path / "tools" / name).mkdir(parents=True)
-    assert [words[0] for words in packers(tmp_path)] == commands
-
-
-def test_images_depend_on_their_content_only() -> None:
-    recipe = images.Recipe("1.2.3", 42, "amd64", images.local_bases("amd64"), "b", fresh=True)
-    options = images.options(recipe, "arm64")
-    assert options[:5] == ["--platform", "linux/arm64", "--timestamp", "42", "--identity-label=false"]
-    assert ("--no-cache" in options, "--pull-always" in options) == (True, False)
-    assert images.arguments(recipe, "amd64") == [
-        f"BASE_IMAGE={BASE}",
-        "BUILD_IMAGE=b",
-        "BUILDPLATFORM=linux/amd64",
-        "TARGETPLATFORM=linux/amd64",
-    ]
-    arm = images.arguments(recipe, "arm64")
-    assert (arm[0], arm[-1]) == (f"BASE_IMAGE={images.STAND_IN}:arm64", "TARGETPLATFORM=linux/arm64")
-    published = images.Recipe("1.2.3", 42, "amd64", {"amd64": "registry.example.com/python@sha256:0"}, "b")
-    assert "--pull-always" in images.options(published, "amd64"), "an older image of the same name would be used"
-
-
-FILES = [
-    (
-        "opt/lib/kopf-1.45.2.dist-info/METADATA",
-        b"Metadata-Version: 2.4\nName: kopf\nVersion: 1.45.2\nLicense-Expression: MIT\n",
-    ),
-    (
-        "opt/lib/memcached_operator-1.2.3.dist-info/METADATA",
-        b"Metadata-Version: 2.1\nName: memcached-operator\nVersion: 1.2.3\n",
-    ),
-    (
-        "var/lib/dpkg/status",
-        b"Package: libc6\nStatus: install ok installed\nArchitecture: arm64\nVersion: 2.41-12+deb13u1\n\n"
-        b"Package: old\nStatus: deinstall ok config-files\nArchitecture: arm64\nVersion: 1\n",
-    ),
-    ("usr/local/include/python3.13/patchlevel.h", b'/* */\n#define PY_VERSION              "3.13.9"\n'),
-    ("usr/lib/os-release", b'ID=debian\nNAME="Debian"\n'),
-]
-
-
-def test_bill_lists_python_and_debian_packages() -> None:
-    digest = f"sha256:{'a' * 64}"
-    bill = sbom.bill("registry.example.com/a/op", "1.2.3", digest, "arm64", 0, FILES)
-    assert {each["purl"]: each["type"] for each in bill["components"]} == {
-        "pkg:pypi/kopf@1.45.2": "library",
-        "pkg:pypi/memcached-operator@1.2.3": "application",
-        "pkg:generic/python@3.13.9": "application",
-        "pkg:deb/debian/libc6@2.41-12%2Bdeb13u1?arch=arm64": "library",
-    }
-    root = bill["metadata"]["component"]
-    assert root["purl"].startswith(
-        f"pkg:oci/op@sha256%3A{'a' * 64}?arch=arm64&repository_url=registry.example.com/a/op"
-    )
-    assert bill["dependencies"][0] == {
-        "ref": root["bom-ref"],
-        "dependsOn": [part["bom-ref"] for part in bill["components"]],
-    }
-    assert bill["components"][0]["licenses"] == [{"expression": "MIT"}]
-    assert bill == sbom.bill("registry.example.com/a/op", "1.2.3", digest, "arm64", 0, FILES)
-
-
 def test_provenance_names_the_source_and_the_base_images() -> None:
     base = f"docker.io/library/python:3.13-slim@sha256:{'b' * 64}"
     origin = provenance.Origin(
@@ -303,13 +156,6 @@ def test_metadata_for_artifact_hub_is_pushed_beside_the_chart_and_not_signed(
     assert [words[:2] for words in made if hub.name in words or hub.reference in words] == [["crane", "push"]]
     (artifacts.root / HUB).unlink()
     assert artifacts.for_hub(published, tmp_path / "hub") == []
-
-
-def test_release_of_a_tree_without_chart(tmp_path: Path) -> None:
-    made = Artifacts(tmp_path)
-    layouts.join(layout(made.layout("agent").root, ("amd64", "arm64"), {}), NAMES["agent"])
-    made.write_list(NAMES)
-    assert (made.names(), made.for_hub(made.published(), tmp_path)) == ({"agent": NAMES["agent"]}, [])
 
 
 def test_keyless_signatures_name_who_may_sign(artifacts: Artifacts) -> None:

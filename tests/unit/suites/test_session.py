@@ -10,8 +10,8 @@ from unittest import mock
 import pytest
 
 from cluster.errors import ClusterError
-from suites import cli, results, session
-from suites.session import Options, Session, command, matching
+from suites import cli, session
+from suites.session import Options, Session
 from suites.table import GROUPS, SUITES, Needs, Suite
 from support import parts
 
@@ -134,130 +134,13 @@ def test_suite_that_was_aborted_is_not_flaky(abort: str, tree: Path) -> None:
     assert run(tree, [ONE]) == 1
 
 
-def test_second_attempt_that_writes_no_results_has_failed(tree: Path) -> None:
-    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
-    assert run(tree, [ONE]) == 0
-    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="__import__('os')._exit(1)"))
-    (tree / "tests/one/tried").unlink()
-    assert run(tree, [ONE]) == 1
-
-
 def test_flaky_test_fails_at_night(tree: Path) -> None:
     (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
     assert run(tree, [ONE], flaky_fails=True) == 1
 
 
-@pytest.mark.parametrize("options", [{"times": 2}, {"arguments": ("-q",)}], ids=["repeated", "with ARGS"])
-def test_test_that_is_examined_does_not_run_again(options: dict[str, Any], tree: Path) -> None:
-    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="pass"))
-    assert run(tree, [ONE], **options) == 1
-    assert "flaky" not in summary(tree)[-1]
-
-
-def test_many_failures_stop_a_suite_and_do_not_run_again(tree: Path) -> None:
-    tests = "import pytest\n@pytest.mark.parametrize('n', range(30))\ndef test_it(n): assert False\n"
-    (tree / "tests/one/test_one.py").write_text(tests)
-    setup = Setup()
-    assert run(tree, setup=setup) == 1
-    assert summary(tree)[results.MAX_FAILURES] == f"one 0 passed, {results.MAX_FAILURES} failed s"
-    assert setup.prepared_for == [("one", False), ("two", False)]
-
-
-def test_second_attempt_has_a_time_limit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "SECONDS_AGAIN", 3)
-    (tree / "tests/one/test_one.py").write_text(FAILS_ONCE.format(mark="", then="import signal; signal.pause()"))
-    assert run(tree, [ONE]) == 1
-
-
-def test_no_suite_starts_after_the_limit(tree: Path) -> None:
-    assert run(tree, until=0) == 1
-    assert summary(tree) == [f"not run: {name}: {session.TOO_LATE}" for name in ("one", "two")] + [
-        "0 passed, 1 failed in"
-    ]
-
-
-def test_interrupted_session_is_summed_up(tree: Path) -> None:
-    text = "import os, signal\ndef test_one(): pass\ndef test_two(): os.kill(os.getppid(), signal.SIGINT)\n"
-    (tree / "tests/one/test_one.py").write_text(text)
-    with pytest.raises(KeyboardInterrupt):
-        run(tree)
-    assert summary(tree) == [
-        "one 2 passed, 1 failed s interrupted",
-        "not run: two: interrupted",
-        "2 passed, 2 failed in",
-    ]
-
-
-def test_results_are_added_to_those_of_the_command_before(
-    tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(session, "DIRECTORY", tree / "build")
-    monkeypatch.setattr("suites.cli.SUITES", {"one": ONE, "two": TWO})
-    monkeypatch.setattr("suites.table.SUITES", {"one": ONE, "two": Suite("two", "", Needs.NOTHING, "two")})
-    for words, code, end in (
-        (["one"], 0, "1 passed in"),
-        (["--add", "two"], 0, "2 passed in"),
-        (["--add", "two"], 0, "2 passed in"),
-        (["--minutes=-1", "one"], 1, "0 passed, 1 failed in"),
-        (["--add", "two"], 1, "1 passed, 1 failed in"),
-        (["two"], 0, "1 passed in"),
-    ):
-        monkeypatch.setattr(signal, "signal", mock.Mock())
-        assert cli.main(words) == code
-        assert capsys.readouterr().out.splitlines()[-1].startswith(end)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "left"),
-    [
-        (("-k", "two"), ["two"]),
-        (("-k", "it"), ["one", "two"]),
-        (("--no-such",), ["one", "two"]),
-        (("tests/two/test_two.py",), ["two"]),
-        (("-k", "it", "tests/one/test_one.py"), ["one"]),
-    ],
-)
-@pytest.mark.usefixtures("tree")
-def test_suites_without_a_matching_test_are_left_out(arguments: tuple[str, ...], left: list[str]) -> None:
-    assert [suite.name for suite in matching([ONE, TWO], arguments)] == left
-
-
-def test_paths_replace_the_folder_of_a_suite() -> None:
-    path = "tests/two/test_two.py::test_it"
-    assert command(TWO, "1", ["-x", path, "tests/one"])[-2:] == ["-x", path]
-    assert command(TWO, "1", ["-x"])[-2:] == command(TWO, "1", ["-x", "tests/two"])[-2:] == ["-x", "tests/two"]
-
-
-@pytest.mark.usefixtures("tree")
-def test_no_matching_test_is_an_error() -> None:
-    expected = "^no test ran: ARGS='-k typo' matches no test in tests/one, tests/two$"
-    with pytest.raises(ClusterError, match=expected):
-        matching([ONE, TWO], ["-k", "typo"])
-
-
-@pytest.mark.parametrize(
-    ("names", "environ", "left_out"),
-    [
-        (["all"], {"CLUSTER": "control-plane"}, {"smoke", "e2e", "disruptive", "olm"}),
-        (["all"], {"CLUSTER": "control-plane", "KUBECONFIG": "/mine"}, {"olm"}),
-        (["unit", "faults"], {"CLUSTER": "control-plane"}, set[str]()),
-        (["olm"], {"CLUSTER": "control-plane"}, None),
-    ],
-)
-def test_suites_that_cannot_run_here_are_named(
-    names: list[str], environ: dict[str, str], left_out: set[str] | None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("KUBECONFIG", raising=False)
-        for name, value in environ.items():
-            patch.setenv(name, value)
-        patch.setattr(signal, "signal", mock.Mock())
-        assert cli.main(["--plan", *names]) == (0 if left_out is not None else 1)
-    lines = capsys.readouterr().out.splitlines()
-    assert {line.split(": ")[1] for line in lines if line.startswith("left out: ")} == (left_out or set())
-
-
 NIGHTLY = {
+    "integration-nightly",
     "e2e-nightly",
     "campaigns",
     "olm-modes",
@@ -282,7 +165,8 @@ def test_every_suite_is_in_the_gate_or_runs_nightly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "marks"), [("e2e", {"smoke", "disruptive", "nightly"}), ("integration", {"sweep"}), ("olm", {"modes"})]
+    ("folder", "marks"),
+    [("e2e", {"smoke", "disruptive", "nightly"}), ("integration", {"nightly"}), ("olm", {"modes"})],
 )
 def test_suites_of_a_folder_have_all_its_parts(folder: str, marks: set[str]) -> None:
     options = {option for suite in SUITES.values() if suite.folder == folder for option in suite.options}
@@ -305,19 +189,6 @@ def test_suite_that_cannot_run_is_a_failure_of_a_complete_run(
     monkeypatch.setenv("TESTS_COMPLETE", "yes")
     assert cli.main(["test"]) == 1
     assert "not run: two: it needs root on Linux, for real pods" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("seconds", "workers", "order"),
-    [
-        ([0, 0, 0], 2, "abc"),
-        ([0, 2, 0, 3, 1], 1, "dbeac"),
-        ([0, 2, 0, 3, 1, 0], 2, "deabcf"),
-        ([1, 2, 3], 4, "cba"),
-    ],
-)
-def test_each_worker_begins_with_long_tests(seconds: list[float], workers: int, order: str) -> None:
-    assert "".join(parts.balanced("abcdef"[: len(seconds)], seconds, workers)) == order
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 test_memcached.py tests what all kinds have in common.
 """
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any, get_type_hints
 
 import pytest
 
+from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
@@ -15,7 +17,6 @@ from memcached_webhooks import kinds
 from memcached_webhooks.admission import Admission
 from memcached_webhooks.kinds import appservice, handlers
 from memcached_webhooks.review import ALLOWED, GroupVersionKind, ReviewRequest, ReviewResponse
-from support.widget import WIDGET
 
 from .reviews import raw
 
@@ -116,14 +117,14 @@ def test_admission_of_a_kind_receives_the_default_images(kind: Kind[Any]):
 
 
 def test_kind_without_a_module_is_validated_and_has_no_defaults_or_warnings():
-    found = handlers(Images(""), (WIDGET,))
-    kind = GroupVersionKind(WIDGET.group, "v1", WIDGET.name)
+    found = handlers(Images(""), (replace(APPSERVICE, name="Other"),))
+    kind = GroupVersionKind(APPSERVICE.group, "v1", "Other")
 
     def response(verb: str, spec: Any) -> ReviewResponse:
         request = ReviewRequest(uid="u", operation="CREATE", kind=kind, object=raw(obj(spec)))
-        return found[f"/{verb}-test-example-com-v1-widget"](request)
+        return found[f"/{verb}-app-example-com-v1-other"](request)
 
-    assert response("mutate", None) == response("validate", {"size": 2}) == ALLOWED
-    denial = response("validate", {"size": 0}).denial
+    assert response("mutate", None) == response("validate", {"image": IMAGE}) == ALLOWED
+    denial = response("validate", {"image": IMAGE, "size": 0}).denial
     assert denial
     assert denial.details["causes"][0]["field"] == "spec.size"

@@ -4,9 +4,8 @@ import pytest
 
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
-from memcached_operator.workloads.rollout import Rollout
-from memcached_operator.workloads.statefulset import STATEFULSET
-from support.widget_controller import statefulset_rollout
+from memcached_operator.workloads.rollout import Rollout, counted
+from memcached_operator.workloads.statefulset import STATEFULSET, with_progress
 from unit.builders import NOW, memcached, owned, pod
 
 DONE: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)
@@ -34,14 +33,14 @@ def created(at: str, ready_since: str | None = None) -> Object:
     return {**found, "metadata": {**found["metadata"], "creationTimestamp": at}}
 
 
-def rollout(live: Object | None, *pods: Object, cr: Object | None = None) -> Rollout:
-    """The rollout of a StatefulSet."""
-    children = {} if live is None else {Key(STATEFULSETS, "test", "cache"): live}
-    return statefulset_rollout(Snapshot(cr or memcached(), children, pods), NOW)
+def rollout(live: Object, *pods: Object, cr: Object | None = None) -> Rollout:
+    """The rollout of a StatefulSet that updates its pods itself, from its counts and from times in its pods."""
+    snapshot = Snapshot(cr or memcached(), {Key(STATEFULSETS, "test", "cache"): live}, pods)
+    return with_progress(counted(STATEFULSETS.kind, live), live, snapshot, NOW)
 
 
 def test_missing_statefulset() -> None:
-    assert rollout(None) == Rollout("StatefulSet")
+    assert counted(STATEFULSETS.kind, None) == Rollout("StatefulSet")
 
 
 COMPLETE: dict[str, tuple[Object, bool]] = {

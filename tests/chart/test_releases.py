@@ -134,7 +134,7 @@ def test_install_upgrade_roll_back_and_uninstall(shell: Shell) -> None:
 
     shell.follow(page_commands("helm.md", "## Uninstalling\n"))
     kept = {name: uid for name, uid in first.items() if name.startswith("customresourcedefinition/")}
-    assert (len(kept), shell.uids()) == (2, kept)
+    assert (len(kept), shell.uids()) == (len(CRD_NAMES), kept)
     shell.run(f"kubectl -n default apply -f - <<'EOF'\n{json.dumps(MEMCACHED)}\nEOF")
     shell.follow(page_commands("helm.md", "## Installing\n"))
     assert shell.run("kubectl -n default get memcached a -o name").strip() == "memcached.cache.example.com/a"

@@ -1,7 +1,7 @@
 """The expected denials, and the accepted changes that no child shows. Everything else is accepted and visible.
 
 The keys are names of fields and labels of steps. A field that is not listed gets the strict checks. An entry that does
-not apply fails its case, one that matches no case fails tests/unit/faults/test_fields.py.
+not apply fails its case, one that matches no case fails tests/integration/test_fields.py.
 """
 
 from support.fields.leaves import Leaf

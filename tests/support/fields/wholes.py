@@ -1,6 +1,6 @@
 """The fields whose value a child gets as it is: two values of the whole field, instead of cases for each of its parts.
 
-Together, the two values have every part (tests/unit/faults/test_fields.py).
+Together, the two values have every part (tests/integration/test_fields.py).
 """
 
 from collections.abc import Mapping

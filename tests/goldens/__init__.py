@@ -73,13 +73,14 @@ def children(cr: Object) -> list[Object]:
 
 
 def snapshot(cr: Object, children: dict[Key, Object] | None = None) -> Snapshot:
-    """An object with these children. A Memcached to which it refers has three slots, which are ready."""
+    """An object with these children. A Memcached to which it refers has three slots, which are ready and announced."""
     meta = cr["metadata"]
     found: dict[Key, Any] = {}
     for reference in KINDS[cr["kind"].lower()].references:
         for name in reference.names(cr):
             found[Key(reference.resource, meta["namespace"], name)] = reference.reads(_slots(name, meta["namespace"]))
-    return Snapshot(cr, children or {}, referenced=found)
+    status = {"status": {"caches": [{"name": key.name, "servers": 3} for key in found]}} if found else {}
+    return Snapshot({**status, **cr}, children or {}, referenced=found)
 
 
 def _slots(name: str, namespace: str) -> Object:

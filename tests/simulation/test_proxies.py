@@ -73,7 +73,9 @@ class World:
         if before != str(ring) and slots is not None and slots["spec"]["replicas"] < ring.servers:
             self.broken.append(f"{ring} is used, but there are {slots['spec']['replicas']} slots")
         missing = [slot for slot in range(ring.servers) if f"cache-{slot}" not in self.ready]
-        if before is not None and before != str(ring) and before.startswith(f"{ring.name}/{ring.uid}/") and missing:
+        own = f"{ring.name}/{ring.uid}/"
+        grows = before is not None and before.startswith(own) and int(before.removeprefix(own)) < ring.servers
+        if grows and missing:
             self.broken.append(f"slot {missing[0]} is used, but has never been ready")
         self._rings[key] = str(ring)
 

@@ -1,7 +1,8 @@
 """A Memcached and its MemcachedProxy when lists fail, references change, and annotations are forged."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -11,7 +12,7 @@ import pytest
 from faults.state import is_ready
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_operator.kube.client import ApiClient, ApiError, Page
-from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, PODS, STATEFULSETS, Resource
+from memcached_operator.kube.resource import DEPLOYMENTS, NETWORK_POLICIES, PODS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.ring import ring_of
@@ -125,6 +126,93 @@ def test_proxy_of_another_cache_uses_no_slot_that_is_removed_at_the_same_time(se
         assert world.broken == []
         assert world.caches() == [{"name": "other", "servers": 1}]
         assert world.get(STATEFULSETS, "other")["spec"]["replicas"] == 1
+
+    run(scenario)
+
+
+async def recreated(world: World) -> None:
+    """The Memcached of the proxies is created again, with more slots."""
+    await both(world)
+    await world.sandbox.delete(MEMCACHEDS, "cache")
+    await asyncio.sleep(SETTLED)
+    await world.cache(size=5)
+
+
+async def created_later(world: World) -> None:
+    """The Memcached of the proxies is created."""
+    await world.front()
+    await asyncio.sleep(SETTLED)
+    await world.cache(size=5)
+
+
+async def usable_again(world: World) -> None:
+    """Proxies can use the Memcached again."""
+    auth = {"secretName": "users"}
+    await world.create(MEMCACHEDS, "cache", identity="Stable", size=5, image=IMAGE, auth=auth)
+    await world.front()
+    await asyncio.sleep(SETTLED)
+    await world.change(MEMCACHEDS, "cache", auth=None)
+
+
+@pytest.mark.parametrize("first", [recreated, created_later, usable_again])
+@pytest.mark.parametrize("seconds", [0.0, 0.01, 0.05, 0.3, 1.0, 1.2])
+def test_first_slots_of_a_cache_are_not_removed_at_the_same_time(
+    first: Callable[[World], Awaitable[None]], seconds: float
+) -> None:
+    async def scenario(world: World) -> None:
+        await first(world)
+        await asyncio.sleep(seconds)
+        await world.change(MEMCACHEDS, "cache", size=1)
+        await asyncio.sleep(2 * SETTLED)
+        world.check(1)
+
+    run(scenario)
+
+
+@contextmanager
+def denied_status(resource: Resource) -> Generator[None]:
+    """No one may patch the status of this kind during the block."""
+    patch = ApiClient.patch
+
+    async def denied(self: ApiClient, key: Key, *arguments: Any, **options: Any) -> Object:
+        if key.resource == resource and options.get("subresource") == "status":
+            raise ApiError(403, "Forbidden", "may not patch the status")
+        return await patch(self, key, *arguments, **options)
+
+    with mock.patch.object(ApiClient, "patch", denied):
+        yield
+
+
+def test_proxies_do_not_wait_for_the_status_of_their_cache() -> None:
+    async def scenario(world: World) -> None:
+        await both(world)
+        with denied_status(MEMCACHEDS):
+            await world.change(MEMCACHEDS, "cache", resources={"requests": {"cpu": "50m"}})
+            await asyncio.sleep(SETTLED)
+            await world.sandbox.delete(DEPLOYMENTS, "front")
+            await world.create(MEMCACHEDPROXIES, "second", memcachedRef={"name": "cache"}, size=1, image=IMAGE)
+            await asyncio.sleep(SETTLED)
+            assert len(world.pods("front")) == 2
+            assert len(world.pods("second")) == 1
+
+    run(scenario)
+
+
+def test_proxy_that_never_had_pods_keeps_no_slots() -> None:
+    """A finalizer holds it after its deletion."""
+
+    async def scenario(world: World) -> None:
+        auth = {"secretName": "users"}
+        await world.create(MEMCACHEDS, "cache", identity="Stable", size=3, image=IMAGE, auth=auth)
+        await world.front()
+        await asyncio.sleep(SETTLED)
+        key = world.key(MEMCACHEDPROXIES, "front")
+        await world.sandbox.merge(key, {"metadata": {"finalizers": ["example.com/held"]}})
+        await world.sandbox.delete(MEMCACHEDPROXIES, "front")
+        await asyncio.sleep(SETTLED)
+        await world.change(MEMCACHEDS, "cache", size=1)
+        await asyncio.sleep(SETTLED)
+        assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 1
 
     run(scenario)
 

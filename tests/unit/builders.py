@@ -52,6 +52,11 @@ def memcachedproxy(name: str = "front", **spec: Any) -> Object:
     }
 
 
+def announced(cr: Object, servers: int = 3) -> Object:
+    """A MemcachedProxy whose status has this number of slots of `cache`: its pods may use them."""
+    return {**cr, "status": {"caches": [{"name": "cache", "servers": servers}]}}
+
+
 def slots(servers: int, *, ready: int | None = None, spec: Object | None = None, **meta: Any) -> Object:
     """A Memcached with slots, whose status has the addresses of this number of servers. `ready`: by default all."""
     defaults: Object = {"identity": "Stable", "size": servers, "image": "docker.io/library/memcached:1.6.45"}

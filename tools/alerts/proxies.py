@@ -44,7 +44,7 @@ ALERTS: Final = (
         f"max {_BY} ({_of_proxy('memcached_operator_proxy_up_to_date')}) == 0"
         f" and max {_BY} ({_of_proxy('memcached_operator_proxy_ready_pods')}) > 0",
         "Proxies are missing, or do not use the slots of their cache",
-        f"Pods of {_NAME} are not ready, or do not have its spec or the slots of its Memcached.",
+        f"Pods of {_NAME} are not ready, or do not have its spec or the slots of its Memcached, or it is Degraded.",
     ),
     Alert(
         "MemcachedProxyServersUnreachable",

@@ -4,12 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from memcached_api import conditions as c
-from memcached_api.values import is_integer
+from memcached_api.values import is_integer, is_object
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 
 class State(NamedTuple):
-    """The state of a MemcachedProxy. `ready`: its ready pods. `up_to_date`: whether all are, with its spec."""
+    """The state of a MemcachedProxy.
+
+    `ready`: its ready pods. `up_to_date`: whether all are, with its spec, and it is not Degraded.
+    """
 
     namespace: str
     name: str
@@ -27,8 +30,10 @@ def states(objects: Iterable[Object]) -> Iterator[State]:
 
 def _is_up_to_date(obj: Object) -> bool:
     """Whether nothing is degraded and no rollout waits. A pause is no problem while all pods have the current spec."""
-    status = nested_map(obj, "status")
-    found = {each.get("type"): each for each in nested_list(status, "conditions")}
+    status, meta = nested_map(obj, "status"), obj["metadata"]
+    if status.get("observedGeneration") != meta.get("generation") and "deletionTimestamp" not in meta:
+        return False
+    found = {each.get("type"): each for each in nested_list(status, "conditions") if is_object(each)}
     degraded, progressing = found.get(c.DEGRADED, {}), found.get(c.PROGRESSING, {})
     if degraded.get("status") == c.TRUE:
         return False

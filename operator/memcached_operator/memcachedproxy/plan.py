@@ -1,6 +1,7 @@
 """The plan of a MemcachedProxy: its children, with the ring that its pods should have."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -13,7 +14,9 @@ from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, 
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.images import problem_notice
-from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, notices, obstacle, unpublished
+from memcached_operator.memcachedproxy.references import Cache, cache_of, obstacle
+from memcached_operator.memcachedproxy.references import notices as cache_notices
+from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
@@ -47,23 +50,21 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
         problem = obstacle(snapshot, name, cache) or _not_ready(snapshot, name, cache)
         if problem is not None or cache is None or cache.slots is None:
             return _without_cache(snapshot, spec, problem, kept_violations(errors))
-        return _with_cache(snapshot, spec, cache, cache.slots, defaults, kept_violations(errors))
+        rings, kept = target(snapshot, cache, cache.slots), kept_violations(errors)
+        if rings.ring is not None and rings.ring.is_of(rings.announced):
+            return _with_cache(snapshot, spec, rings, rings.ring, defaults, kept)
+        waiting = _without_cache(snapshot, spec, _unannounced(rings), kept)
+        # The notices of the status do not change again when the pods get these slots.
+        notices = _with_cache(snapshot, spec, rings, rings.announced, defaults, kept).notices
+        return replace(waiting, notices=notices, requeue_after=ANNOUNCE_DELAY)
 
     return plan
 
 
 def _not_ready(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
-    """What the proxies wait for before they use another Memcached: that it publishes the slots of its current spec.
-
-    Slots that are removed at the same time are thus not used. If they serve another one that still exists, the proxies
-    also wait until the new one is ready.
-    """
+    """The proxies serve another Memcached that still exists until the new one is ready."""
     now = current_ring(snapshot)
-    if cache is None or (now is not None and (now.name, now.uid) == (name, cache.uid)):
-        return None
-    if not cache.current:
-        return Problem(c.ROLLING_OUT, unpublished(name))
-    if now is None or now.name == name or cache.ready:
+    if now is None or now.name == name or cache is None or cache.ready:
         return None
     before = cache_of(snapshot, now.name)
     if before is None or before.deleted:
@@ -88,18 +89,12 @@ def _without_cache(
 
 
 def _with_cache(
-    snapshot: Snapshot,
-    spec: MemcachedProxySpec,
-    cache: Cache,
-    slots: Slots,
-    defaults: Images,
-    kept: tuple[str, ...],
+    snapshot: Snapshot, spec: MemcachedProxySpec, rings: Target, ring: Ring, defaults: Images, kept: tuple[str, ...]
 ) -> Plan:
-    """The plan with a Memcached. `slots`: the addresses of its slots."""
+    """The plan with a Memcached. `ring`: that of the pods."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
-    rings = target(snapshot, cache, slots)
     choice = chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
-    workload = with_metadata(deployment(cr, spec, choice.images, slots, rings.ring), {}, choice.pins)
+    workload = with_metadata(deployment(cr, spec, choice.images, rings.slots, ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
@@ -114,23 +109,29 @@ def _with_cache(
         children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
     return Plan(
         inheriting(children, spec.inherited_metadata),
-        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings)),
+        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings, ring)),
         notices=(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
-            *notices(slots.name, cache, labels),
+            *cache_notices(rings.slots.name, rings.cache, labels),
             *problem_notice(choice.images.memcached, cr["metadata"]),
             *(forged_notices(choice, live) if live is not None else ()),
             *kept,
         ),
-        requeue_after=None if rings.ring == rings.announced else ANNOUNCE_DELAY,
+        requeue_after=None if ring == rings.announced else ANNOUNCE_DELAY,
         observed=compared,
     )
 
 
-def _waiting(rings: Target) -> Iterator[Problem]:
+def _unannounced(rings: Target) -> Problem:
+    """The proxies get the slots of a Memcached when the status contains them."""
+    slots = f"{rings.announced.servers} slots of Memcached {rings.announced.name}"
+    return Problem(c.ROLLING_OUT, f"The proxies use {slots} next")
+
+
+def _waiting(rings: Target, ring: Ring) -> Iterator[Problem]:
     """What the rollout waits for, while the ring is smaller than it should be."""
-    ring, announced, wanted = rings
+    announced, wanted = rings.announced, rings.wanted
     if ring != announced:
         text = f"The proxies use {ring.servers} slots of Memcached {ring.name}, and {announced.servers} next"
         yield Problem(c.ROLLING_OUT, text)

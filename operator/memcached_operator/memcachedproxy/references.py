@@ -8,7 +8,7 @@ from typing import Any, Final
 from memcached_api import conditions as c
 from memcached_api.image import official_release
 from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
-from memcached_api.validation.common_rules import LABEL, MAX_SIZE, matches
+from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
@@ -17,8 +17,6 @@ from memcached_operator.workloads.selectors import Selector
 MEMCACHEDS: Final = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
 """A kind imports no other one. tests/unit/memcachedproxy/test_references.py compares it with that of Memcached."""
 
-ALL_SLOTS: Final = MAX_SIZE
-"""The number of slots of a Memcached that are in use, as long as their number is not known."""
 RELEASE: Final = ".".join(map(str, MIN_SERVER_RELEASE))
 _ADDRESS: Final = re.compile(r"(?P<host>[a-z0-9]([-.a-z0-9]*[a-z0-9])?):(?P<port>[0-9]{1,5})", re.ASCII)
 
@@ -40,9 +38,9 @@ class Slots:
 class Cache:
     """What plans read of a Memcached.
 
-    `slots`, `servers`: the form of the published addresses, and their number; None and 0 until they are published.
-    `current`: whether they are those of the current spec. `ready`: whether, besides, that many pods are ready.
-    `paused`: whether its pods may have an earlier spec.
+    `slots`: the form of the published addresses; None until they are published. `servers`: their number without the
+    slots that the spec removes, because their pods may be deleted at once. `ready`: whether that many pods are ready,
+    for the current spec. `paused`: whether its pods may have an earlier one.
     `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
@@ -56,7 +54,6 @@ class Cache:
     clients: tuple[Object, ...] | None
     slots: Slots | None
     servers: int
-    current: bool
     ready: bool
     paused: bool
 
@@ -73,7 +70,7 @@ def reads(obj: Object) -> Cache:
     spec, status, meta = nested_map(obj, "spec"), nested_map(obj, "status"), obj["metadata"]
     addresses, ready = status.get("servers"), status.get("readyReplicas")
     slots = _slots(meta["name"], addresses)
-    servers = len(addresses) if slots is not None and is_array(addresses) else 0
+    servers, size = len(addresses) if slots is not None and is_array(addresses) else 0, spec.get("size")
     is_current = status.get("observedGeneration") == meta.get("generation")
     tls, image = spec.get("tls"), spec.get("image")
     return Cache(
@@ -85,29 +82,15 @@ def reads(obj: Object) -> Cache:
         image=image if isinstance(image, str) else "",
         clients=_clients(spec.get("networkPolicy")),
         slots=slots,
-        servers=servers,
-        current=is_current,
+        servers=min(servers, int(size)) if is_integer(size) and size > 0 else servers,
         ready=is_current and is_integer(ready) and ready >= servers,
         paused=nested_field(spec, "rollout", "paused") is True,
     )
 
 
-def reported(obj: Object) -> dict[str, int]:
-    """The number of slots in use, by the name of the Memcached, as the status of a MemcachedProxy has them."""
-    return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
-
-
 def shows(obj: Object) -> Mapping[str, int]:
-    """What a Memcached reads of a MemcachedProxy: the number of slots in use, by the name of the Memcached.
-
-    Until the status is that of a spec that names another Memcached than the one before, pods may use all of its slots:
-    they can have them before the status does.
-    """
-    used, name = reported(obj), nested_field(obj, "spec", "memcachedRef", "name")
-    is_current = nested_map(obj, "status").get("observedGeneration") == obj["metadata"].get("generation")
-    if is_current or not isinstance(name, str) or name == next(iter(used), None):
-        return used
-    return {**used, name: ALL_SLOTS}
+    """What a Memcached reads of a MemcachedProxy: the number of slots in use, by the name of the Memcached."""
+    return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
 
 
 REFERENCE: Final = Reference(MEMCACHEDS, names, reads, shows)
@@ -151,13 +134,8 @@ def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | No
         return Problem(c.REFERENCE_INVALID, f"Memcached {name} {text}")
     if cache.slots is None:
         # No problem: the operator writes them next.
-        return Problem(c.ROLLING_OUT, unpublished(name))
+        return Problem(c.ROLLING_OUT, f"Memcached {name} has not published the addresses of its slots yet")
     return None
-
-
-def unpublished(name: str) -> str:
-    """The addresses of the slots of the Memcached with this name are not known, or not those of its current spec."""
-    return f"Memcached {name} has not published the addresses of its slots yet"
 
 
 def _unsuitable(cache: Cache) -> str:

@@ -69,14 +69,14 @@ def _address(cr: Object, spec: MemcachedProxySpec | None, domain: str) -> str:
 def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str, Any]]:
     """The largest number of slots in the routes of the Deployment or of an existing pod, by Memcached.
 
-    Pods that are being deleted count: they serve until they stop. So does the next ring of the Deployment. The
-    Memcached that the spec names is the first.
+    Pods that are being deleted count: they serve until they stop. So does the next ring, which the Deployment gets when
+    the status contains it. The Memcached that the spec names is the first.
     """
     live = snapshot.child(DEPLOYMENTS)
     rings = [ring_of(pod) for pod in snapshot.pods]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
-        rings.append(_announced(snapshot, spec))
+    rings.append(_announced(snapshot, spec))
     servers: dict[str, int] = {}
     for ring in filter(None, rings):
         servers[ring.name] = max(ring.servers, servers.get(ring.name, 0))

@@ -4,18 +4,23 @@ from typing import NamedTuple
 
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS
-from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, obstacle, reported
+from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, obstacle, shows
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 
 
 class Target(NamedTuple):
-    """The rings of the pods. `ring`: now. `announced`: the next one. `wanted`: that of all slots.
+    """A Memcached, and the rings of the pods.
+
+    `slots`: the addresses of its slots. `ring`: now; None without pods. `announced`: the next one. `wanted`: that of
+    all slots.
 
     `announced` differs from `ring` until the status contains it. Then the Memcached keeps these slots, whatever its
     size becomes: pods never get a slot that is removed at the same time.
     """
 
-    ring: Ring
+    cache: Cache
+    slots: Slots
+    ring: Ring | None
     announced: Ring
     wanted: Ring
 
@@ -31,10 +36,10 @@ def target(snapshot: Snapshot, cache: Cache, slots: Slots) -> Target:
     now = current_ring(snapshot)
     wanted = Ring(slots.name, cache.uid, cache.servers)
     announced = next_ring(now, wanted, ready=cache.ready)
-    grows = now is not None and now.is_of(announced) and now.servers < announced.servers
-    if now is not None and grows and reported(snapshot.cr).get(announced.name, 0) < announced.servers:
-        return Target(now, announced, wanted)
-    return Target(announced, announced, wanted)
+    is_new = now is None or not now.is_of(announced) or now.servers < announced.servers
+    if is_new and shows(snapshot.cr).get(announced.name, 0) < announced.servers:
+        return Target(cache, slots, now, announced, wanted)
+    return Target(cache, slots, announced, announced, wanted)
 
 
 def target_of(snapshot: Snapshot, name: str) -> Target | None:

@@ -81,13 +81,14 @@ class Applier:
         ValueError for a child whose name is not one that the kind's `owners` knows.
         """
         result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
-        desired_keys: set[Key] = set()
+        desired_keys, written = set[Key](), set[Key]()
         for child in desired:
             key = kind.key_of(child)
             kind.expect_owner(key, snapshot.cr)
             desired_keys.add(key)
             intended = build_intent(snapshot.cr, child)
             if (delay := self.reverts.delay(snapshot.cr, key, intended)) > 0:
+                written.add(key)
                 result.requeue(delay)
                 continue
             with (
@@ -95,6 +96,8 @@ class Applier:
                 self._cooldown.guard(key, identity(intended)),
             ):
                 await self._reconcile_child(snapshot, key, intended, result)
+                written.add(key)
+        self.reverts.remember(snapshot.cr, frozenset(written))
         result.end(snapshot.cr["kind"])
         for resource in kind.owns:
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)

@@ -107,6 +107,8 @@ class Reverts:
 
     def __init__(self, read: Read) -> None:
         self._read = read
+        self._written: OrderedDict[str, frozenset[Key]] = OrderedDict()
+        """The children that exist after the last plan, by the uid of their owner."""
         self._records: OrderedDict[str, OrderedDict[Key, _Record]] = OrderedDict()
         self.clock: Callable[[], float] = time.monotonic
 
@@ -120,10 +122,11 @@ class Reverts:
     async def identify(self, cr: Object, key: Key, child: Object, live: Object | None) -> Revert | None:
         """The revert that the next write of a child is, with its cause if it is to be reported.
 
-        None if the spec has changed since the last status. `live`: the child in the cache, None if it does not exist.
-        Raises ApiError.
+        None if the spec has changed since the last status, and for a child that is new in the plan, or that could not
+        be created. `live`: the child in the cache, None if it does not exist. Raises ApiError.
         """
-        if nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
+        is_new = live is None and key not in self._written.get(cr["metadata"]["uid"], (key,))
+        if is_new or nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
             self.forget(cr, key)
             return None
         record = self._of(cr).get(key)
@@ -146,6 +149,10 @@ class Reverts:
         children = self._records.get(revert.owner, OrderedDict[Key, _Record]())
         _put(children, revert.key, record, MAX_CHILDREN)
         _put(self._records, revert.owner, children, MAX_OWNERS)
+
+    def remember(self, cr: Object, written: frozenset[Key]) -> None:
+        """Remember which children exist after a plan."""
+        _put(self._written, cr["metadata"]["uid"], written, MAX_OWNERS)
 
     def report(self, cr: Object) -> Report:
         """What the status of an object says now."""

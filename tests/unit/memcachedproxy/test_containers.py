@@ -9,7 +9,7 @@ from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
-from unit.builders import NOW, memcachedproxy, pod, slots
+from unit.builders import NOW, announced, memcachedproxy, pod, slots
 
 KIND = controller(Images("docker.io/library/memcached:1.6.45"))
 
@@ -17,7 +17,7 @@ KIND = controller(Images("docker.io/library/memcached:1.6.45"))
 def built(**spec: Any) -> Object:
     """The Deployment of a proxy."""
     referenced = {Key(MEMCACHEDS, "test", "cache"): reads(slots(3))}
-    found, *_ = list(KIND.plan(Snapshot(memcachedproxy(**spec), referenced=referenced), NOW).children or ())
+    found, *_ = list(KIND.plan(Snapshot(announced(memcachedproxy(**spec)), referenced=referenced), NOW).children or ())
     return {**found, "metadata": {**found["metadata"], "uid": "child"}}
 
 

@@ -32,6 +32,7 @@ def rollout(updated: int, *, paused: bool = False, ready: int = 2) -> Object:
     }
 
 
+META = memcachedproxy()["metadata"]
 CASES: dict[str, tuple[Object, int, bool]] = {
     "complete": (observed(), 2, True),
     "rolling out": (observed(rollout(1)), 2, False),
@@ -39,6 +40,11 @@ CASES: dict[str, tuple[Object, int, bool]] = {
     "paused": (observed(rollout(2, paused=True)), 2, True),
     "paused with a change": (observed(rollout(0, paused=True)), 2, False),
     "waits for slots": (observed(None, Problem("RollingOut", "slot 3")), 2, False),
+    "with an outdated status": (
+        {**observed(), "metadata": {**memcachedproxy()["metadata"], "generation": 2}},
+        2,
+        False,
+    ),
     "without its cache": (observed(None, Problem("ReferenceNotFound", "text")), 2, False),
 }
 
@@ -48,7 +54,7 @@ def test_state_of_a_proxy(obj: Object, ready: int, up_to_date: bool) -> None:
     assert list(states([obj])) == [("test", "front", ready, up_to_date)]
 
 
-ODD: list[Any] = [{}, {"conditions": []}, {"conditions": [{}], "readyReplicas": "x"}]
+ODD: list[Any] = [{}, {"conditions": []}, {"conditions": [{}, "x"], "readyReplicas": "x"}]
 
 
 @pytest.mark.parametrize("status", ODD)

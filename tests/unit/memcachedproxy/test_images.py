@@ -8,10 +8,11 @@ from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.images import problem_notice
 from memcached_operator.memcachedproxy.references import reads
-from unit.builders import NOW, memcachedproxy, slots
-from unit.memcachedproxy.test_plan import CR, IMAGE, KEY, deployment
+from unit.builders import NOW, announced, memcachedproxy, slots
+from unit.memcachedproxy.test_plan import IMAGE, KEY, deployment
 
 META = memcachedproxy()["metadata"]
+CR = announced(memcachedproxy())
 
 
 @pytest.mark.parametrize(
@@ -40,5 +41,5 @@ def test_notice_ends_when_the_image_is_set(with_cache: bool) -> None:
     children = {key_of(DEPLOYMENTS, live): live}
     found = kind.plan(Snapshot(CR, children, referenced=referenced if with_cache else {}), NOW)
     assert [each.partition(",")[0] for each in found.notices] == ["memcached 1.6.38 has known problems"]
-    updated = kind.plan(Snapshot(memcachedproxy(image=IMAGE), children, referenced=referenced), NOW)
+    updated = kind.plan(Snapshot(announced(memcachedproxy(image=IMAGE)), children, referenced=referenced), NOW)
     assert updated.notices == ()

@@ -21,7 +21,7 @@ from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.shared.foreign import Budget
 from memcached_operator.workloads.selectors import Selector
-from unit.builders import NOW, memcached, memcachedproxy, slots
+from unit.builders import NOW, announced, memcached, memcachedproxy, slots
 
 IMAGE = "docker.io/library/memcached:1.6.45"
 KIND = controller(Images(IMAGE))
@@ -30,7 +30,8 @@ KEY = Key(MEMCACHEDS, "test", "cache")
 
 
 def plan(cache: Object | None, live: Object | None = None, cr: Object = CR, **parts: Any) -> Plan:
-    """The plan with this Memcached and this Deployment."""
+    """The plan with this Memcached and this Deployment. A `cr` without a status gets one that has 3 slots."""
+    cr = cr if "status" in cr else announced(cr)
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
     referenced = {} if cache is None else {KEY: reads(cache)}
     return KIND.plan(Snapshot(cr, children, referenced=referenced, **parts), NOW)
@@ -49,7 +50,7 @@ def ring(found: Plan) -> str:
 
 def live(servers: int = 3) -> Object:
     """A Deployment with this ring."""
-    return deployment(plan(slots(servers)))
+    return deployment(plan(slots(servers), cr=announced(CR, servers)))
 
 
 def kinds(found: Plan) -> list[str] | None:
@@ -90,11 +91,17 @@ def test_children_with_a_cache() -> None:
     assert ring(found) == "cache/cr/3"
 
 
-def test_another_cache_is_used_when_it_publishes_the_slots_of_its_current_spec() -> None:
-    outdated, before = slots(3, generation=2), slots(4)
-    assert (kinds(plan(outdated)), kinds(plan(outdated, live()))) == (["Service"], ["Deployment", "Service"])
-    recreated = slots(3, generation=2, uid="new")
-    assert plan(recreated, deployment(plan(before))).children is None
+def test_first_slots_are_used_when_the_status_contains_them() -> None:
+    before = plan(slots(3), cr=announced(CR, 2))
+    assert (kinds(before), before.requeue_after) == (["Service"], 1)
+    assert [each.message for each in before.problems] == ["The proxies use 3 slots of Memcached cache next"]
+    assert kinds(plan(slots(3), cr=announced(CR, 3))) == ["Deployment", "Service"]
+
+
+def test_slots_of_a_recreated_cache_are_used_when_the_status_contains_them() -> None:
+    recreated = slots(4, uid="new")
+    assert plan(recreated, live()).children is None
+    assert ring(plan(recreated, live(), announced(CR, 4))) == "cache/new/4"
 
 
 def test_all_children() -> None:
@@ -168,7 +175,7 @@ def test_memory_follows_from_the_connections(spec: Object, memory: str) -> None:
 
 
 def test_deleted_and_created_again() -> None:
-    found = plan(slots(4, ready=0, uid="new"), live())
+    found = plan(slots(4, ready=0, uid="new"), live(), announced(CR, 4))
     assert ring(found) == "cache/new/4"
     assert found.problems == ()
 

@@ -8,7 +8,6 @@ from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
 from memcached_operator.memcachedproxy.references import (
-    ALL_SLOTS,
     MEMCACHEDS,
     Slots,
     cache_of,
@@ -94,22 +93,12 @@ def test_flapping_pods_change_only_whether_all_are_ready() -> None:
 def test_shown_slots_by_cache() -> None:
     status = {"caches": [{"name": "cache", "servers": 4}, {"name": "old", "servers": 2}]}
     assert shows({**memcachedproxy(), "status": status}) == {"cache": 4, "old": 2}
+    assert shows(memcachedproxy()) == {}
 
 
-OUTDATED: dict[str, tuple[list[str], dict[str, int]]] = {
-    "a new proxy": ([], {"cache": ALL_SLOTS}),
-    "of another cache": (["other"], {"other": 2, "cache": ALL_SLOTS}),
-    "of a cache before that pods still use": (["other", "cache"], {"other": 2, "cache": ALL_SLOTS}),
-    "of the same cache": (["cache", "other"], {"cache": 2, "other": 2}),
-}
-"""The caches of a status of an earlier spec, and what the proxy shows."""
-
-
-@pytest.mark.parametrize(("names", "shown"), OUTDATED.values(), ids=OUTDATED.keys())
-def test_all_slots_are_shown_until_the_status_is_of_the_current_spec(names: list[str], shown: dict[str, int]) -> None:
-    status: Object = {"caches": [{"name": name, "servers": 2} for name in names]}
-    assert shows({**memcachedproxy(), "status": {**status, "observedGeneration": 0}}) == shown
-    assert shows({**memcachedproxy(), "status": {**status, "observedGeneration": 1}}) == dict.fromkeys(names, 2)
+@pytest.mark.parametrize(("size", "servers"), [(4, 3), (2, 2), (0, 3), ("2", 3), (None, 3)])
+def test_slots_that_the_spec_removes_do_not_count(size: object, servers: int) -> None:
+    assert reads(slots(3, spec={"size": size})).servers == servers
 
 
 UNUSABLE: dict[str, tuple[Object | None, str, str]] = {

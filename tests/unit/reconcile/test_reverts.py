@@ -127,6 +127,18 @@ def test_change_of_the_plan_without_a_change_of_the_spec_is_no_revert() -> None:
     assert not fight.messages
 
 
+def test_child_that_is_new_in_the_plan_is_no_revert() -> None:
+    """It is not created with the others, because it waits for something, or because that fails."""
+    fight = Fight()
+    fight.reverts.remember(fight.cr, frozenset({Key(SERVICES, "test", "cache")}))
+    fight.revert(deleted=True)
+    fight.reverts.remember(fight.cr, frozenset({KEY}))
+    fight.revert(deleted=True)
+    assert fight.messages == []
+    fight.revert(deleted=True)
+    assert len(fight.messages) == 1
+
+
 def test_child_that_the_controller_deletes_itself_is_forgotten() -> None:
     fight = Fight()
     for _ in range(4):

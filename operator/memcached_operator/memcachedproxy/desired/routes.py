@@ -10,9 +10,9 @@ from memcached_api.memcachedproxy.resolved import Settings
 from memcached_operator.memcachedproxy.references import Slots
 
 RETRY_SECONDS, FAILURES = 1, 1
-"""A server is marked as unreachable after FAILURES failures, and then tried again every RETRY_SECONDS. Each try looks
-up the name, which blocks a thread for 2 s if the name server is silent, 1 s for each type of address: three tries at
-once would stop all keys for 6 s."""
+"""A server is marked as unreachable after more than FAILURES failures in a row, and then tried again every
+RETRY_SECONDS. Each try looks up the name, which blocks a thread for 2 s if the name server is silent, 1 s for each type
+of address: the three tries of a limit of 3 would stop all keys for 6 s."""
 
 MAX_REQUESTS: Final = 4000
 """Requests at the same time. Additional ones get an error."""

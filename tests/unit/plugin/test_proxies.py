@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from kubectl_memcached.model import proxies as model
 from kubectl_memcached.model.proxies import Ring, rings
 from kubectl_memcached.ring.proxies import LONGEST, moved, other_sizes, slot_of
 from memcached_api.annotations import RING_ANNOTATION
+from memcached_api.memcached.rules.spec import MAX_SLOTS
+from memcached_api.validation.common_rules import MAX_NAME_LENGTH
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.ring import Ring as PublishedRing
 from unit.plugin.conftest import Run, World
@@ -212,14 +215,49 @@ def test_share_of_keys_that_move_is_that_of_the_hash(before: int, after: int) ->
 
 
 def test_rings_are_those_of_the_pods_and_otherwise_of_the_status() -> None:
-    pods = [
-        proxy_pod("a", 3),
-        proxy_pod("b", 4),
-        proxy_pod("c", 4),
-        {"metadata": {"annotations": {RING_ANNOTATION: "x"}}},
-    ]
+    pods = [proxy_pod("a", 3), proxy_pod("b", 4), proxy_pod("c", 4), annotated("x")]
     assert rings(proxy(), pods) == [Ring("sessions", 4, 2), Ring("sessions", 3, 1)]
     assert rings(proxy(slots=5), []) == [Ring("sessions", 5, 0)]
+
+
+def annotated(ring: str) -> Object:
+    """A running pod of a proxy, with any text as its ring."""
+    pod = proxy_pod("front-a", 1)
+    pod["metadata"]["annotations"][RING_ANNOTATION] = ring
+    return pod
+
+
+ANNOTATIONS: dict[str, tuple[str, int] | None] = {
+    f"{'a' * MAX_NAME_LENGTH}/u/1": ("a" * MAX_NAME_LENGTH, 1),
+    f"a-1/u/{MAX_SLOTS}": ("a-1", MAX_SLOTS),
+    f"a/u/{MAX_SLOTS + 1}": None,
+    f"{'a' * (MAX_NAME_LENGTH + 1)}/u/1": None,
+    "--token=stolen/u/3": None,
+    "-a/u/3": None,
+    "a-/u/3": None,
+    "A/u/3": None,
+    "a.b/u/3": None,
+    "a\n/u/3": None,
+    "/u/3": None,
+    "a/u/0": None,
+    "a/u/-1": None,
+    "a/u/٣": None,
+    "a/u/3\n": None,
+    "a/u/3000000": None,
+    f"a/u/{'1' * 5000}": None,
+    "a/3": None,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ANNOTATIONS.items(), ids=[text[:20] for text in ANNOTATIONS])
+def test_only_rings_as_the_operator_writes_them_are_used(text: str, expected: tuple[str, int] | None) -> None:
+    assert rings(proxy(slots=2), [annotated(text)]) == [Ring(*expected, 1) if expected else Ring("sessions", 2, 0)]
+    assert model.MAX_SLOTS == MAX_SLOTS
+
+
+def test_invalid_rings_in_the_status_are_not_used() -> None:
+    caches = [{"name": "--token=x", "servers": 3}, {"name": "a", "servers": MAX_SLOTS + 1}, {"name": "b", "servers": 1}]
+    assert rings({**proxy(), "status": {"caches": caches}}, []) == [Ring("b", 1, 0)]
 
 
 @pytest.mark.parametrize("command", ["top", "stats", "hotkeys", "flush"])

@@ -75,7 +75,7 @@ class Routed:
 def of_key(kubectl: Kubectl, cr: Object, key: str) -> Routed:
     """The slots of a key. `cr`: a MemcachedProxy. Raises PluginError."""
     shell = Shell(text(cr, "metadata", "namespace"), tuple(kubectl.cluster_options))
-    hint = f"{shell.kubectl('memcached', 'find', cache_of(cr), shlex.quote(key))} asks all pods of the cache."
+    hint = f"{shell.kubectl('memcached', 'find', *map(shlex.quote, (cache_of(cr), key)))} asks all pods of the cache."
     if len(key.encode()) > LONGEST:
         raise PluginError(f"The slot of keys of more than {LONGEST} bytes is not known. {hint}", ExitCode.USAGE)
     targets = [Target(ring, slot_of(key.encode(), ring.slots)) for ring in rings(kubectl, cr)]

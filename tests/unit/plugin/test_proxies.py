@@ -115,6 +115,9 @@ def test_missing_right_is_named_beside_the_caches(words: tuple[str, ...], world:
     result = run(*words)
     text = " ".join(result.output.split())
     assert (result.code, "Proxies are not shown. You may not list MemcachedProxies" in text) == (0, True)
+    document = json.loads(run(*words, "-o", "json").output)
+    (reason,) = [document["proxiesProblem"]] if words[1] == "-A" else document["advice"]
+    assert reason.startswith("Proxies are not shown. You may not list MemcachedProxies: you lack the permission `get`")
 
 
 def use_slots(world: World, *pods: Object, number: int = 3) -> None:

@@ -120,6 +120,21 @@ def test_missing_right_is_named_beside_the_caches(words: tuple[str, ...], world:
     assert reason.startswith("Proxies are not shown. You may not list MemcachedProxies: you lack the permission `get`")
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("status", "front"), 5), (("find", "front", "k"), 5), (("ring", "front"), 5), (("top", "front"), 4)],
+)
+def test_missing_right_is_named_if_a_name_may_be_that_of_a_proxy(
+    words: tuple[str, ...], code: int, world: World, run: Run
+) -> None:
+    world.kubectl.forbid("get", PROXIES)
+    result = run(*words)
+    assert (result.code, result.output) == (code, "")
+    assert f'{RESOURCE} "front" not found' in result.error
+    right = f"You may not read MemcachedProxy front: you lack the permission `get` of `{PROXIES}` in namespace shop."
+    assert (right in result.error) == (code == 5)
+
+
 def use_slots(world: World, *pods: Object, number: int = 3) -> None:
     """A proxy with these pods, in front of the cache with this number of slots."""
     world.use(memcached({"size": number}), number)

@@ -34,7 +34,7 @@ class Cache:
 def get(kubectl: Kubectl, name: str) -> Object:
     """A Memcached. Raises PluginError, which names the kind if another kind of the operator has this name."""
     try:
-        return _memcached(kubectl, name)
+        return memcached(kubectl, name)
     except PluginError as error:
         if error.code != ExitCode.MISSING:
             raise
@@ -54,7 +54,7 @@ def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
     If MemcachedProxies cannot be read, the message has both reasons.
     """
     try:
-        return _memcached(kubectl, name)
+        return memcached(kubectl, name)
     except PluginError as error:
         if error.code != ExitCode.MISSING:
             raise
@@ -68,7 +68,8 @@ def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
         raise PluginError(f"{missing}. {error}", error.code) from None
 
 
-def _memcached(kubectl: Kubectl, name: str) -> Object:
+def memcached(kubectl: Kubectl, name: str) -> Object:
+    """A Memcached. Raises PluginError, whatever other kinds have this name."""
     return kubectl.get(f"read Memcached {name}", RESOURCE, name)
 
 

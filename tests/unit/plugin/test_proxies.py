@@ -173,6 +173,20 @@ def test_find_during_a_rollout_asks_the_pods_of_both_rings(world: World, run: Ru
     assert result.code == 6
 
 
+@pytest.mark.parametrize("has_key", [True, False])
+def test_pods_of_a_deleted_memcached_are_missing(has_key: bool, world: World, run: Run) -> None:
+    use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 2, "gone"))
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, "me user:7": ITEM if has_key else "EN\r\n"}
+    result = run("find", "front", "user:7")
+    text = " ".join(result.output.split())
+    assert f"slot {slot_of(b'user:7', 2)} of 2 of Memcached gone, gone-{slot_of(b'user:7', 2)}." in text
+    assert text.count("the pod does not exist") == 1
+    assert (result.code, result.error) == (0 if has_key else 6, "")
+    world.kubectl.forbid("get", RESOURCE)
+    assert run("find", "front", "user:7").code == 5
+
+
 def test_find_without_the_key_names_the_search_in_all_pods(world: World, run: Run) -> None:
     use_slots(world, proxy_pod("front-a", 3))
     for stub in world.stubs:

@@ -4,12 +4,20 @@ import base64
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model.objects import APP_SERVICES, PROXIES, RESOURCE, Object, selector, text
 from kubectl_memcached.model.pods import Pod, pods
 from kubectl_memcached.model.statistics import replies
+
+KINDS: Final = {
+    "memcached": ("Memcached", RESOURCE),
+    "memcachedproxy": ("MemcachedProxy", PROXIES),
+    "mcproxy": ("MemcachedProxy", PROXIES),
+}
+"""The kinds and resources by what users write before a slash and a name."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +59,12 @@ def get(kubectl: Kubectl, name: str) -> Object:
 def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
     """A Memcached, or the MemcachedProxy of this name without one. Raises PluginError, as `get` does.
 
-    If MemcachedProxies cannot be read, the message has both reasons.
+    If MemcachedProxies cannot be read, the message has both reasons. `name`: may have a kind of KINDS, as in
+    `memcachedproxy/front`. Only this kind is read then.
     """
+    kind, slash, own = name.partition("/")
+    if slash:
+        return _of_kind(kubectl, kind, own)
     try:
         return memcached(kubectl, name)
     except PluginError as error:
@@ -60,7 +72,7 @@ def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
             raise
         missing = error
     try:
-        return _proxy(kubectl, name)
+        return _of_kind(kubectl, "memcachedproxy", name)
     except PluginError as error:
         _reject_app_service(kubectl, name)
         if error.code == ExitCode.MISSING:
@@ -70,11 +82,18 @@ def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
 
 def memcached(kubectl: Kubectl, name: str) -> Object:
     """A Memcached. Raises PluginError, whatever other kinds have this name."""
-    return kubectl.get(f"read Memcached {name}", RESOURCE, name)
+    return _of_kind(kubectl, "memcached", name)
 
 
-def _proxy(kubectl: Kubectl, name: str) -> Object:
-    return kubectl.get(f"read MemcachedProxy {name}", PROXIES, name)
+def _of_kind(kubectl: Kubectl, kind: str, name: str) -> Object:
+    """An object of a kind of KINDS. Raises PluginError."""
+    if kind not in KINDS:
+        raise PluginError(
+            f"Unknown kind {kind}: use memcached/NAME or memcachedproxy/NAME, and --namespace for the namespace.",
+            ExitCode.USAGE,
+        )
+    title, resource = KINDS[kind]
+    return kubectl.get(f"read {title} {name}", resource, name)
 
 
 def _reject_app_service(kubectl: Kubectl, name: str) -> None:

@@ -80,11 +80,7 @@ def of_key(kubectl: Kubectl, cr: Object, key: str) -> Routed:
         raise PluginError(f"The slot of keys of more than {LONGEST} bytes is not known. {hint}", ExitCode.USAGE)
     targets = [Target(ring, slot_of(key.encode(), ring.slots)) for ring in rings(kubectl, cr)]
     wanted = dict.fromkeys((each.ring.cache, each.pod) for each in targets)
-    known = {
-        pod.name: pod
-        for cache in dict.fromkeys(cache for cache, _ in wanted)
-        for pod in _pods(kubectl, cache)
-    }
+    known = {pod.name: pod for cache in dict.fromkeys(cache for cache, _ in wanted) for pod in _pods(kubectl, cache)}
     names = [pod for _, pod in wanted]
     found = [known[name] for name in names if name in known]
     return Routed(full_name(cr), targets, found, [name for name in names if name not in known], hint)

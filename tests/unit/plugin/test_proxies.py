@@ -144,6 +144,65 @@ def use_slots(world: World, *pods: Object, number: int = 3) -> None:
 KEYS = {f"user:{number}": slot for number, slot in ((7, slot_of(b"user:7", 3)), (8, slot_of(b"user:8", 3)))}
 
 
+NAMED = {
+    "sessions": False,
+    "memcached/sessions": False,
+    "memcachedproxy/sessions": True,
+    "mcproxy/sessions": True,
+}
+
+
+@pytest.mark.parametrize(
+    "command", [("status",), ("find", "user:7"), ("ring", "--seconds=1")], ids=lambda each: each[0]
+)
+@pytest.mark.parametrize("name", NAMED)
+def test_kind_before_the_name_chooses_the_object(name: str, command: tuple[str, ...], world: World, run: Run) -> None:
+    """Whether `name` is the MemcachedProxy."""
+    use_slots(world, proxy_pod("front-a", 3))
+    world.kubectl.objects[PROXIES] = [proxy("sessions", slots=3)]
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, "me user:7": "EN\r\n", "watch mutations": "OK\r\n"}
+    verb, *words = command
+    result = run(verb, name, *words)
+    starts = {"status": "MemcachedProxy shop/sessions is ready", "find": "The proxies of ", "ring": "The proxies of "}
+    assert (bool(result.output), result.output.startswith(starts[verb])) == (True, NAMED[name])
+
+
+def test_status_names_the_proxy_with_the_name_of_the_cache(world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy("sessions"), proxy("front")]
+    sentence = (
+        "A MemcachedProxy has this name too: `kubectl memcached status memcachedproxy/sessions -n shop` shows it."
+    )
+    assert f"• {sentence}" in " ".join(run("status", "sessions").output.split())
+    assert json.loads(run("status", "sessions", "-o", "json").output)["advice"] == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "sentence"),
+    [
+        ("memcached/front", 4, f'kubectl cannot read Memcached front: {RESOURCE} "front" not found'),
+        ("mcproxy/sessions", 4, f'kubectl cannot read MemcachedProxy sessions: {PROXIES} "sessions" not found'),
+    ],
+)
+def test_kind_without_an_object_of_the_name(name: str, code: int, sentence: str, world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy()]
+    result = run("status", name)
+    assert (result.code, result.error.startswith(sentence)) == (code, True)
+
+
+def test_name_after_a_namespace_is_found_with_the_remedy(world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy()]
+    wrong = run("status", "shop/front")
+    remedy = "use memcached/NAME or memcachedproxy/NAME, and --namespace for the namespace."
+    assert (wrong.code, wrong.error) == (2, f"Unknown kind shop: {remedy}")
+    assert [
+        run("status", name, "--namespace=shop").code for name in ("memcached/sessions", "memcachedproxy/front")
+    ] == [
+        0,
+        0,
+    ]
+
+
 @pytest.mark.parametrize("key", KEYS)
 def test_find_asks_only_the_pod_to_which_the_proxies_send_the_key(key: str, world: World, run: Run) -> None:
     use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 3))

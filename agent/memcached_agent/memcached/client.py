@@ -72,7 +72,7 @@ class MemcachedClient:
             try:
                 found = statistics(*replies)
                 if is_proxy(found.general):
-                    found = found._replace(backends=parse_stats(await connection.command(BACKENDS, END)))
+                    found = found._replace(backends=await _backends(connection))
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
             return found
@@ -184,6 +184,15 @@ class MemcachedClient:
                 connection.fail("closed", "was disconnected by the agent")
                 raise
             self._last_reply = asyncio.get_running_loop().time()
+
+
+async def _backends(connection: MemcachedConnection) -> Stats | None:
+    """The servers of a proxy. None if it replies with an error, as an image without this command does.
+
+    Raises MemcachedError, and ValueError for an invalid reply.
+    """
+    reply = await connection.request(f"{BACKENDS}\r\n".encode(), END, BACKENDS, ERRORS)
+    return None if reply.startswith(ERRORS) else parse_stats(reply)
 
 
 def _unless_ok(reply: bytes) -> str:

@@ -61,7 +61,7 @@ class MemcachedConnection(asyncio.Protocol):
     async def request(self, data: bytes, end: bytes, name: str, refusal: bytes | tuple[bytes, ...] = ()) -> bytes:
         """Send the bytes of a command, and return its reply, as `command` does.
 
-        `name`: the command in messages. `refusal`: how errors begin that are a reply, and not a failure.
+        `name`: the command in messages. `refusal`: how errors begin that are a reply of one line, and not a failure.
         """
         if self._received:
             self._fail_unexpected()
@@ -140,7 +140,8 @@ class MemcachedConnection(asyncio.Protocol):
         return self._received.startswith(ERRORS) and not self._received.startswith(self._refusal)
 
     def _is_complete(self) -> bool:
-        return (b"\r\n" + self._received).endswith(b"\r\n" + self._end)
+        end = b"" if self._received.startswith(self._refusal) else self._end
+        return (b"\r\n" + self._received).endswith(b"\r\n" + end)
 
     def _fail_unexpected(self) -> None:
         """Fail because of bytes that are not the reply to a command."""

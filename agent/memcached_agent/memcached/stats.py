@@ -35,7 +35,7 @@ class Statistics(NamedTuple):
     totals: Stats
     """The totals of `stats slabs`."""
     backends: Stats | None = None
-    """`stats proxybe`: the servers that are marked as bad. None if memcached is no proxy."""
+    """`stats proxybe`: the servers that are marked as bad. None without a proxy, and if it replies with an error."""
 
 
 def is_proxy(general: Stats) -> bool:

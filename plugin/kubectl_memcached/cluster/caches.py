@@ -4,12 +4,20 @@ import base64
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
-from kubectl_memcached.model.objects import APP_SERVICES, PROXIES, RESOURCE, Object, is_proxy, selector, text
+from kubectl_memcached.model.objects import APP_SERVICES, PROXIES, RESOURCE, Object, selector, text
 from kubectl_memcached.model.pods import Pod, pods
 from kubectl_memcached.model.statistics import replies
+
+KINDS: Final = {
+    "memcached": ("Memcached", RESOURCE),
+    "memcachedproxy": ("MemcachedProxy", PROXIES),
+    "mcproxy": ("MemcachedProxy", PROXIES),
+}
+"""The kinds and resources by what users write before a slash and a name."""
 
 
 @dataclass(frozen=True)
@@ -33,30 +41,67 @@ class Cache:
 
 def get(kubectl: Kubectl, name: str) -> Object:
     """A Memcached. Raises PluginError, which names the kind if another kind of the operator has this name."""
-    cr = get_with_proxies(kubectl, name)
-    if is_proxy(cr):
-        cache = text(cr, "spec", "memcachedRef", "name")
-        raise PluginError(
-            f"{name} is a MemcachedProxy. This command is for caches: the one of these proxies is {cache}.",
-            ExitCode.MISSING,
-        )
-    return cr
-
-
-def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
-    """A Memcached, or the MemcachedProxy of this name without one. Raises PluginError, as `get` does."""
     try:
-        return kubectl.get(f"read Memcached {name}", RESOURCE, name)
+        return memcached(kubectl, name)
     except PluginError as error:
         if error.code != ExitCode.MISSING:
             raise
         if proxy := _other(kubectl, PROXIES, name):
-            return proxy
-        if not _other(kubectl, APP_SERVICES, name):
+            cache = text(proxy, "spec", "memcachedRef", "name")
+            raise PluginError(
+                f"{name} is a MemcachedProxy. This command is for caches: the one of these proxies is {cache}.",
+                ExitCode.MISSING,
+            ) from None
+        _reject_app_service(kubectl, name)
+        raise
+
+
+def get_with_proxies(kubectl: Kubectl, name: str) -> Object:
+    """A Memcached, or the MemcachedProxy of this name without one. Raises PluginError, as `get` does.
+
+    If MemcachedProxies cannot be read, the message has both reasons. `name`: may have a kind of KINDS, as in
+    `memcachedproxy/front`. Only this kind is read then.
+    """
+    kind, slash, own = name.partition("/")
+    if slash:
+        return _of_kind(kubectl, kind, own)
+    try:
+        return memcached(kubectl, name)
+    except PluginError as error:
+        if error.code != ExitCode.MISSING:
             raise
-    raise PluginError(
-        f"{name} is an AppService. These commands are for caches, which are Memcacheds.", ExitCode.MISSING
-    )
+        missing = error
+    try:
+        return _of_kind(kubectl, "memcachedproxy", name)
+    except PluginError as error:
+        _reject_app_service(kubectl, name)
+        if error.code == ExitCode.MISSING:
+            raise missing from None
+        raise PluginError(f"{missing}. {error}", error.code) from None
+
+
+def memcached(kubectl: Kubectl, name: str) -> Object:
+    """A Memcached. Raises PluginError, whatever other kinds have this name."""
+    return _of_kind(kubectl, "memcached", name)
+
+
+def _of_kind(kubectl: Kubectl, kind: str, name: str) -> Object:
+    """An object of a kind of KINDS. Raises PluginError."""
+    if kind not in KINDS:
+        raise PluginError(
+            f"Unknown kind {kind}: use memcached/NAME or memcachedproxy/NAME, and --namespace for the namespace.",
+            ExitCode.USAGE,
+        )
+    title, resource = KINDS[kind]
+    return kubectl.get(f"read {title} {name}", resource, name)
+
+
+def _reject_app_service(kubectl: Kubectl, name: str) -> None:
+    """Raise PluginError if an AppService has this name."""
+    if _other(kubectl, APP_SERVICES, name):
+        raise PluginError(
+            f"{name} is an AppService. These commands are for caches, which are Memcacheds.", ExitCode.MISSING
+        ) from None
 
 
 def _other(kubectl: Kubectl, resource: str, name: str) -> Object | None:

@@ -138,13 +138,19 @@ class Kubectl:
         lines = [line for line in done.stderr.splitlines() if line.startswith(WARNING)]
         return done.stdout, [line.removeprefix(WARNING).strip() for line in lines]
 
-    def get(self, what: str, *words: str, namespace: str = "") -> Object:
-        """An object, or a list of objects, as `kubectl get -o json` prints it. Raises PluginError."""
-        return parsed(self.run(what, "get", *words, "-o=json", namespace=namespace), what)
+    def get(self, what: str, resource: str, name: str, *options: str, namespace: str = "") -> Object:
+        """An object, as `kubectl get -o json` prints it. Raises PluginError.
 
-    def list(self, what: str, *words: str, namespace: str = "") -> list[Object]:
+        `name`: can be any text of the cluster, such as a reference. kubectl never reads it as an option.
+        """
+        if name.startswith("-"):
+            raise PluginError(f"kubectl cannot {what}: {name!r} is not a name", ExitCode.MISSING)
+        return parsed(self.run(what, "get", resource, name, *options, "-o=json", namespace=namespace), what)
+
+    def list(self, what: str, resource: str, *options: str, namespace: str = "") -> list[Object]:
         """The objects of a list. Raises PluginError."""
-        return objects(self.get(what, *words, namespace=namespace), "items")
+        output = self.run(what, "get", resource, *options, "-o=json", namespace=namespace)
+        return objects(parsed(output, what), "items")
 
 
 def parsed(output: str, what: str) -> Object:

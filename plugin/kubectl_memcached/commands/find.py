@@ -42,7 +42,7 @@ def find(kubectl: Kubectl, name: str, key: str, output: str) -> None:
     """Show the pods that hold KEY: size in memory, expiration, last access.
 
     For the name of a MemcachedProxy, it shows the slot to which the proxies send KEY, and asks only the pod of this
-    slot.
+    slot. If a Memcached has the same name, use memcachedproxy/NAME.
 
     Exits with 0 if a pod has it, with 1 if no pod has it, with 6 if pods did not reply and the others do not have it.
     """

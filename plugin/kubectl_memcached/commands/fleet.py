@@ -28,7 +28,8 @@ def show(kubectl: Kubectl, selector: str, *, as_json: bool) -> bool:
     crs = sorted(listed, key=lambda cr: (conditions.is_ready(cr), full_name(cr)))
     if as_json:
         found = [_document(cr, kubectl.cluster_options) for cr in crs]
-        output.print_json({"caches": found, **proxies.documents(others, kubectl.cluster_options)})
+        problem = {"proxiesProblem": hidden} if hidden else {}
+        output.print_json({"caches": found, **proxies.documents(others, kubectl.cluster_options), **problem})
     else:
         console = output.console()
         rows = [_cells(cr, kubectl.cluster_options) for cr in crs]

@@ -69,7 +69,7 @@ def ring(kubectl: Kubectl, name: str, seconds: float, pods: tuple[str, ...], sho
     while it runs count, and it shows none without --show-keys. memcached logs them with its command `watch`.
 
     For the name of a MemcachedProxy, it shows the share of each slot, and the keys that move with another size. It
-    watches nothing.
+    watches nothing. If a Memcached has the same name, use memcachedproxy/NAME.
 
     Exits with 0 if 99 % of the keys lie where one library with the current list of servers looks for them, with 1 if
     not, or with fewer than 20 new keys, with 6 if pods did not reply, with 7 if --disable-watch blocks it.

@@ -8,7 +8,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from kubectl_memcached import output
-from kubectl_memcached.cluster.caches import get, with_pods
+from kubectl_memcached.cluster.caches import memcached, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.proxies import rings
 from kubectl_memcached.errors import ExitCode, PluginError
@@ -75,19 +75,26 @@ class Routed:
 def of_key(kubectl: Kubectl, cr: Object, key: str) -> Routed:
     """The slots of a key. `cr`: a MemcachedProxy. Raises PluginError."""
     shell = Shell(text(cr, "metadata", "namespace"), tuple(kubectl.cluster_options))
-    hint = f"{shell.kubectl('memcached', 'find', cache_of(cr), shlex.quote(key))} asks all pods of the cache."
+    hint = f"{shell.kubectl('memcached', 'find', *map(shlex.quote, (cache_of(cr), key)))} asks all pods of the cache."
     if len(key.encode()) > LONGEST:
         raise PluginError(f"The slot of keys of more than {LONGEST} bytes is not known. {hint}", ExitCode.USAGE)
     targets = [Target(ring, slot_of(key.encode(), ring.slots)) for ring in rings(kubectl, cr)]
     wanted = dict.fromkeys((each.ring.cache, each.pod) for each in targets)
-    known = {
-        pod.name: pod
-        for cache in dict.fromkeys(cache for cache, _ in wanted)
-        for pod in with_pods(kubectl, get(kubectl, cache)).pods
-    }
+    known = {pod.name: pod for cache in dict.fromkeys(cache for cache, _ in wanted) for pod in _pods(kubectl, cache)}
     names = [pod for _, pod in wanted]
     found = [known[name] for name in names if name in known]
     return Routed(full_name(cr), targets, found, [name for name in names if name not in known], hint)
+
+
+def _pods(kubectl: Kubectl, cache: str) -> list[Pod]:
+    """The pods of a Memcached; none if it is deleted. Raises PluginError."""
+    try:
+        cr = memcached(kubectl, cache)
+    except PluginError as error:
+        if error.code != ExitCode.MISSING:
+            raise
+        return []
+    return with_pods(kubectl, cr).pods
 
 
 def show_ring(kubectl: Kubectl, cr: Object, *, as_json: bool) -> None:

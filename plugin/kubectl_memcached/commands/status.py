@@ -38,7 +38,8 @@ AGENTLESS = "WARM and CERT are not shown, because the pods have no agent. spec.m
 def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, output: str) -> None:
     """Show the conditions, the pods and what to do. With -A: one row for each cache, and for each MemcachedProxy.
 
-    NAME is that of a Memcached, or of a MemcachedProxy. Exits with 0 if all these caches are ready, else with 1.
+    NAME is that of a Memcached, or of a MemcachedProxy. If both have it, the Memcached is shown, and
+    memcachedproxy/NAME shows the other. Exits with 0 if all these caches are ready, else with 1.
     """
     if bool(name) == all_namespaces or (selector and not all_namespaces):
         raise PluginError("Name the cache, or use -A for all caches.", ExitCode.USAGE)
@@ -58,7 +59,7 @@ def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, out
 class _Report:
     """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty.
 
-    `found`: the MemcachedProxies that use the cache, and the reason if they cannot be read.
+    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies.
     """
 
     def __init__(
@@ -67,17 +68,16 @@ class _Report:
         shell: Shell,
         pod_readings: Sequence[rows.Reading],
         problem: str,
-        found: tuple[Sequence[Object], str],
+        found: tuple[Sequence[Object], Sequence[str]],
     ) -> None:
         self.cr = cr
         self.shell = shell
-        self.proxies, hidden = found
+        self.proxies, about_proxies = found
         self.now = time.time()
         self.rows = [rows.row(reading, self.now) for reading in pod_readings]
         self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
         self.predictions = sizing.document(pod_readings)
         about_pods = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell)
-        about_proxies = [hidden] if hidden else []
         self.advice = [*advices.of_object(cr, shell), *about_pods, *losses.sentences(cr, about_pods), *about_proxies]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
@@ -87,13 +87,21 @@ def _report(kubectl: Kubectl, cr: Object) -> _Report:
     namespace = text(cr, "metadata", "namespace")
     shell = Shell(namespace, tuple(kubectl.cluster_options))
     listed, hidden = cluster_proxies.listed(kubectl, namespace=namespace)
-    found = [each for each in listed if uses(each, cr)], hidden
+    found = [each for each in listed if uses(each, cr)], [hidden] if hidden else _same_name(cr, listed, shell)
     try:
         cache: Cache = with_pods(kubectl, cr)
     except PluginError as error:
         return _Report(cr, shell, [], str(error), found)
     with progress("Reading pods", len(cache.pods)) as shown:
         return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found)
+
+
+def _same_name(cr: Object, listed: Sequence[Object], shell: Shell) -> list[str]:
+    """How to show the MemcachedProxy with the name of the Memcached, if there is one."""
+    name = text(cr, "metadata", "name")
+    if all(text(each, "metadata", "name") != name for each in listed):
+        return []
+    return [f"A MemcachedProxy has this name too: {shell.plugin('status', f'memcachedproxy/{name}')} shows it."]
 
 
 def _as_json(report: _Report) -> None:

@@ -1,5 +1,6 @@
 """MemcachedProxies: the Memcached of each, its slots in use, and the state in one line."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,11 @@ RING: Final = "memcached-operator.example.com/ring"
 """The annotation of a pod with its Memcached and its number of slots: `NAME/UID/NUMBER`."""
 SIZE: Final = 2
 """The default of `spec.size`."""
+MAX_SLOTS: Final = 1000
+"""The largest size of a Memcached with slots. A larger number in an annotation is invalid."""
+_NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
+"""The name of a Memcached: a DNS label of at most 52 characters."""
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 RESUME: Final = "Set spec.rollout.paused to false."
 """The remedy for a pause: `kubectl memcached resume` is for caches."""
 
@@ -39,19 +45,27 @@ def uses(cr: Object, cache: Object) -> bool:
 
 
 def rings(cr: Object, pods: Iterable[Object]) -> list[Ring]:
-    """The rings of the pods, the most frequent first; without pods, those in the status."""
-    found = Counter[tuple[str, int]]()
-    for pod in pods:
-        name, _, rest = text(pod, "metadata", "annotations", RING).partition("/")
-        slots = rest.rpartition("/")[2]
-        if name and slots.isdecimal() and int(slots) > 0:
-            found[name, int(slots)] += 1
+    """The rings of the pods, the most frequent first; without a valid one, those in the status."""
+    found = Counter(filter(_is_valid, map(_annotated, pods)))
     return [Ring(*key, number) for key, number in found.most_common()] or _reported(cr)
+
+
+def _annotated(pod: Object) -> tuple[str, int]:
+    """The Memcached and the number of slots in the annotation of a pod; 0 without a number."""
+    name, _, rest = text(pod, "metadata", "annotations", RING).partition("/")
+    number = rest.partition("/")[2]
+    return name, int(number) if _NUMBER.fullmatch(number) else 0
+
+
+def _is_valid(ring: tuple[str, int]) -> bool:
+    """Whether a ring can be one of the operator: anyone who can change a pod can write its annotations."""
+    name, slots = ring
+    return _NAME.fullmatch(name) is not None and 0 < slots <= MAX_SLOTS
 
 
 def _reported(cr: Object) -> list[Ring]:
     used = ((text(each, "name"), integer(each, "servers") or 0) for each in objects(cr, "status", "caches"))
-    return [Ring(name, servers, 0) for name, servers in used if name and servers > 0]
+    return [Ring(*ring, 0) for ring in used if _is_valid(ring)]
 
 
 def slots(cr: Object, cache: Object | None) -> str:

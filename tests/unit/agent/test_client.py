@@ -86,15 +86,18 @@ PROXY = b"STAT proxy_backend_total 4\r\n"
         (b"", b"END\r\n", None),
         (PROXY, b"END\r\n", 0),
         (PROXY, b"STAT bad_sessions-1 2\r\nSTAT bad_sessions-2 1\r\nEND\r\n", 2),
+        *((PROXY, reply, None) for reply in (b"ERROR\r\n", b"CLIENT_ERROR no stats\r\n", b"SERVER_ERROR x\r\n")),
     ],
 )
 def test_servers_that_a_proxy_cannot_reach(general: bytes, backends: bytes, expected: int | None) -> None:
     async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
         memcached.replies |= {"stats": general + STATS, BACKENDS: backends}
         await replies_again(client)
-        found = [each.samples[0][1] for each in proxy.families(await client.statistics())]
-        assert found == ([] if expected is None else [expected])
-        assert (BACKENDS in memcached.commands) == (expected is not None)
+        for _ in range(2):  # over the same connection
+            found = [each.samples[0][1] for each in proxy.families(await client.statistics())]
+            assert found == ([] if expected is None else [expected])
+        assert (BACKENDS in memcached.commands) == bool(general)
+        assert (memcached.connections, counted(client)) == (1, {})
 
     with_client(scenario)
 

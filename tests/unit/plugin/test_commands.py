@@ -1,6 +1,7 @@
 """The commands other than `status` and `report`: their requests to memcached and the API server, and their output."""
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -40,6 +41,11 @@ def test_exit_code_of_find(replies: tuple[str, str], code: int, world: World, ru
 def test_key_that_memcached_cannot_have_is_not_sent(key: str, world: World, run: Run) -> None:
     assert run("find", "sessions", key).code == 2
     assert world.kubectl.calls() == []
+
+
+def test_key_that_is_not_utf8_is_a_usage_error(run: Run) -> None:
+    result = run("find", "sessions", os.fsdecode(b"k\xff"))
+    assert (result.code, result.error) == (2, "The key is not valid UTF-8: `find` does not support such keys.")
 
 
 def patches(world: World) -> list[Any]:

@@ -5,7 +5,7 @@ import pytest
 from kubectl_memcached.cluster.kubectl import failure
 from kubectl_memcached.errors import ExitCode
 from unit.plugin.conftest import Run, World
-from unit.plugin.samples import AUTH, RESOURCE, memcached
+from unit.plugin.samples import AUTH, PROXIES, RESOURCE, memcached, proxy
 from unit.plugin.test_status import secret
 
 KLOG = 'E{:02}07 09:05:11.123456   12345 memcache.go:265] "Unhandled Error" err="couldn\'t get API group"'
@@ -93,6 +93,20 @@ def test_error_of_kubectl(stderr: str) -> None:
 def test_lines_of_klog_are_no_reason_in_any_month(severity: str, month: int) -> None:
     stderr = f"{NOT_FOUND}\n{KLOG.format(month).replace('E', severity, 1)}"
     assert str(failure(stderr, "look")) == str(failure(NOT_FOUND, "look"))
+
+
+@pytest.mark.parametrize("words", [("status", "front"), ("find", "sessions", "k")])
+def test_names_of_the_cluster_are_never_options_of_kubectl(words: tuple[str, ...], world: World, run: Run) -> None:
+    world.use(memcached({"auth": AUTH}))
+    world.kubectl.objects[PROXIES] = [proxy() | {"spec": {"memcachedRef": {"name": "--token=x"}}}]
+    for found, stub in zip(world.pods, world.stubs, strict=True):
+        stub.login = "web secret"
+        for volume in found["spec"]["volumes"]:
+            if "secret" in volume:
+                volume["secret"]["secretName"] = "--token=x"
+    result = run(*words)
+    assert ("'--token=x' is not a name" in " ".join(result.output.split())) == (words[0] == "find")
+    assert [call for call in world.kubectl.calls() if "--token=x" in call] == []
 
 
 FORWARD = ("port-forward", "pod", "`create` of `pods/portforward`")

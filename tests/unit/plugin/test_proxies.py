@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from kubectl_memcached.model import proxies as model
 from kubectl_memcached.model.proxies import Ring, rings
 from kubectl_memcached.ring.proxies import LONGEST, moved, other_sizes, slot_of
 from memcached_api.annotations import RING_ANNOTATION
+from memcached_api.memcached.rules.spec import MAX_SLOTS
+from memcached_api.validation.common_rules import MAX_NAME_LENGTH
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.ring import Ring as PublishedRing
 from unit.plugin.conftest import Run, World
@@ -112,6 +115,24 @@ def test_missing_right_is_named_beside_the_caches(words: tuple[str, ...], world:
     result = run(*words)
     text = " ".join(result.output.split())
     assert (result.code, "Proxies are not shown. You may not list MemcachedProxies" in text) == (0, True)
+    document = json.loads(run(*words, "-o", "json").output)
+    (reason,) = [document["proxiesProblem"]] if words[1] == "-A" else document["advice"]
+    assert reason.startswith("Proxies are not shown. You may not list MemcachedProxies: you lack the permission `get`")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("status", "front"), 5), (("find", "front", "k"), 5), (("ring", "front"), 5), (("top", "front"), 4)],
+)
+def test_missing_right_is_named_if_a_name_may_be_that_of_a_proxy(
+    words: tuple[str, ...], code: int, world: World, run: Run
+) -> None:
+    world.kubectl.forbid("get", PROXIES)
+    result = run(*words)
+    assert (result.code, result.output) == (code, "")
+    assert f'{RESOURCE} "front" not found' in result.error
+    right = f"You may not read MemcachedProxy front: you lack the permission `get` of `{PROXIES}` in namespace shop."
+    assert (right in result.error) == (code == 5)
 
 
 def use_slots(world: World, *pods: Object, number: int = 3) -> None:
@@ -121,6 +142,65 @@ def use_slots(world: World, *pods: Object, number: int = 3) -> None:
 
 
 KEYS = {f"user:{number}": slot for number, slot in ((7, slot_of(b"user:7", 3)), (8, slot_of(b"user:8", 3)))}
+
+
+NAMED = {
+    "sessions": False,
+    "memcached/sessions": False,
+    "memcachedproxy/sessions": True,
+    "mcproxy/sessions": True,
+}
+
+
+@pytest.mark.parametrize(
+    "command", [("status",), ("find", "user:7"), ("ring", "--seconds=1")], ids=lambda each: each[0]
+)
+@pytest.mark.parametrize("name", NAMED)
+def test_kind_before_the_name_chooses_the_object(name: str, command: tuple[str, ...], world: World, run: Run) -> None:
+    """Whether `name` is the MemcachedProxy."""
+    use_slots(world, proxy_pod("front-a", 3))
+    world.kubectl.objects[PROXIES] = [proxy("sessions", slots=3)]
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, "me user:7": "EN\r\n", "watch mutations": "OK\r\n"}
+    verb, *words = command
+    result = run(verb, name, *words)
+    starts = {"status": "MemcachedProxy shop/sessions is ready", "find": "The proxies of ", "ring": "The proxies of "}
+    assert (bool(result.output), result.output.startswith(starts[verb])) == (True, NAMED[name])
+
+
+def test_status_names_the_proxy_with_the_name_of_the_cache(world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy("sessions"), proxy("front")]
+    sentence = (
+        "A MemcachedProxy has this name too: `kubectl memcached status memcachedproxy/sessions -n shop` shows it."
+    )
+    assert f"• {sentence}" in " ".join(run("status", "sessions").output.split())
+    assert json.loads(run("status", "sessions", "-o", "json").output)["advice"] == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "sentence"),
+    [
+        ("memcached/front", 4, f'kubectl cannot read Memcached front: {RESOURCE} "front" not found'),
+        ("mcproxy/sessions", 4, f'kubectl cannot read MemcachedProxy sessions: {PROXIES} "sessions" not found'),
+    ],
+)
+def test_kind_without_an_object_of_the_name(name: str, code: int, sentence: str, world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy()]
+    result = run("status", name)
+    assert (result.code, result.error.startswith(sentence)) == (code, True)
+
+
+def test_name_after_a_namespace_is_found_with_the_remedy(world: World, run: Run) -> None:
+    world.kubectl.objects[PROXIES] = [proxy()]
+    wrong = run("status", "shop/front")
+    remedy = "use memcached/NAME or memcachedproxy/NAME, and --namespace for the namespace."
+    assert (wrong.code, wrong.error) == (2, f"Unknown kind shop: {remedy}")
+    assert [
+        run("status", name, "--namespace=shop").code for name in ("memcached/sessions", "memcachedproxy/front")
+    ] == [
+        0,
+        0,
+    ]
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -150,6 +230,20 @@ def test_find_during_a_rollout_asks_the_pods_of_both_rings(world: World, run: Ru
     assert "sessions-3" in text
     assert "the pod does not exist" in text
     assert result.code == 6
+
+
+@pytest.mark.parametrize("has_key", [True, False])
+def test_pods_of_a_deleted_memcached_are_missing(has_key: bool, world: World, run: Run) -> None:
+    use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 2, "gone"))
+    for stub in world.stubs:
+        stub.replies = {**stub.replies, "me user:7": ITEM if has_key else "EN\r\n"}
+    result = run("find", "front", "user:7")
+    text = " ".join(result.output.split())
+    assert f"slot {slot_of(b'user:7', 2)} of 2 of Memcached gone, gone-{slot_of(b'user:7', 2)}." in text
+    assert text.count("the pod does not exist") == 1
+    assert (result.code, result.error) == (0 if has_key else 6, "")
+    world.kubectl.forbid("get", RESOURCE)
+    assert run("find", "front", "user:7").code == 5
 
 
 def test_find_without_the_key_names_the_search_in_all_pods(world: World, run: Run) -> None:
@@ -212,14 +306,49 @@ def test_share_of_keys_that_move_is_that_of_the_hash(before: int, after: int) ->
 
 
 def test_rings_are_those_of_the_pods_and_otherwise_of_the_status() -> None:
-    pods = [
-        proxy_pod("a", 3),
-        proxy_pod("b", 4),
-        proxy_pod("c", 4),
-        {"metadata": {"annotations": {RING_ANNOTATION: "x"}}},
-    ]
+    pods = [proxy_pod("a", 3), proxy_pod("b", 4), proxy_pod("c", 4), annotated("x")]
     assert rings(proxy(), pods) == [Ring("sessions", 4, 2), Ring("sessions", 3, 1)]
     assert rings(proxy(slots=5), []) == [Ring("sessions", 5, 0)]
+
+
+def annotated(ring: str) -> Object:
+    """A running pod of a proxy, with any text as its ring."""
+    pod = proxy_pod("front-a", 1)
+    pod["metadata"]["annotations"][RING_ANNOTATION] = ring
+    return pod
+
+
+ANNOTATIONS: dict[str, tuple[str, int] | None] = {
+    f"{'a' * MAX_NAME_LENGTH}/u/1": ("a" * MAX_NAME_LENGTH, 1),
+    f"a-1/u/{MAX_SLOTS}": ("a-1", MAX_SLOTS),
+    f"a/u/{MAX_SLOTS + 1}": None,
+    f"{'a' * (MAX_NAME_LENGTH + 1)}/u/1": None,
+    "--token=stolen/u/3": None,
+    "-a/u/3": None,
+    "a-/u/3": None,
+    "A/u/3": None,
+    "a.b/u/3": None,
+    "a\n/u/3": None,
+    "/u/3": None,
+    "a/u/0": None,
+    "a/u/-1": None,
+    "a/u/٣": None,
+    "a/u/3\n": None,
+    "a/u/3000000": None,
+    f"a/u/{'1' * 5000}": None,
+    "a/3": None,
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), ANNOTATIONS.items(), ids=[text[:20] for text in ANNOTATIONS])
+def test_only_rings_as_the_operator_writes_them_are_used(text: str, expected: tuple[str, int] | None) -> None:
+    assert rings(proxy(slots=2), [annotated(text)]) == [Ring(*expected, 1) if expected else Ring("sessions", 2, 0)]
+    assert model.MAX_SLOTS == MAX_SLOTS
+
+
+def test_invalid_rings_in_the_status_are_not_used() -> None:
+    caches = [{"name": "--token=x", "servers": 3}, {"name": "a", "servers": MAX_SLOTS + 1}, {"name": "b", "servers": 1}]
+    assert rings({**proxy(), "status": {"caches": caches}}, []) == [Ring("b", 1, 0)]
 
 
 @pytest.mark.parametrize("command", ["top", "stats", "hotkeys", "flush"])

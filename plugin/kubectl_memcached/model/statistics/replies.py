@@ -93,7 +93,10 @@ def parse_item(reply: str) -> Item | None:
 
 def check_key(key: str) -> None:
     """Raise PluginError if memcached cannot have this key."""
-    encoded = key.encode()
+    try:
+        encoded = key.encode()
+    except UnicodeEncodeError:  # Python reads other bytes of the command line as surrogates
+        raise PluginError("The key is not valid UTF-8: `find` does not support such keys.", ExitCode.USAGE) from None
     if not 0 < len(encoded) <= MAX_KEY or any(byte <= 0x20 or byte == 0x7F for byte in encoded):
         raise PluginError(
             f"A key has 1 to {MAX_KEY} bytes without spaces and control characters. This one has {len(encoded)} bytes.",

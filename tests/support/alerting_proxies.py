@@ -27,7 +27,9 @@ def _unreachable(values: str) -> Series:
     }
 
 
-_NOT_UP_TO_DATE: Final = "Pods of shop/front are not ready, or do not have its spec or the slots of its Memcached."
+_NOT_UP_TO_DATE: Final = (
+    "Pods of shop/front are not ready, or do not have its spec or the slots of its Memcached, or it is Degraded."
+)
 FIRING: Final[Mapping[str, Case]] = {
     "no proxy is ready": Case(
         _proxy("0+0x60", "0+0x60"),

@@ -1,10 +1,7 @@
 """One address for a cache, with real pods: keys are found through each proxy, and each connection is reset once."""
 
-import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +9,8 @@ import pytest
 
 from kubectl_memcached.ring.proxies import slot_of
 from support import kube
-from support.clients import Client, Server, in_threads
+from support.clients import Client, Server
+from support.connections import CONNECTIONS, connected
 from support.kube import Object, eventually, items, must_get
 from support.memcached import (
     SMALL,
@@ -30,7 +28,6 @@ pytestmark = pytest.mark.usefixtures("cluster")
 
 KEYS: Final = [f"key-{number}" for number in range(10_000)]
 PROXIES: Final = "memcachedproxies"
-CONNECTIONS: Final = 10
 PERIOD: Final = 0.02
 """Seconds between two requests of a connection: 500 requests per second in all."""
 LARGEST_STALL: Final = 2.0
@@ -56,48 +53,6 @@ def cache(namespace: str, size: int, **spec: Any) -> Object:
 def address(namespace: str) -> str:
     """The IP address of the Service."""
     return must_get("services", namespace, "front")["spec"]["clusterIP"]
-
-
-@dataclass
-class Connection:
-    """The requests of one client that connects again if its connection ends. `stall`: longest without a response."""
-
-    answered: int = 0
-    resets: int = 0
-    refused: int = 0
-    errors: list[bytes] = field(default_factory=list[bytes])
-    stall: float = 0.0
-
-
-@contextmanager
-def connected(host: str) -> Generator[list[Connection]]:
-    """Store and read keys over several connections during the block."""
-    found = [Connection() for _ in range(CONNECTIONS)]
-    with in_threads(*(partial(_run, host, number, each) for number, each in enumerate(found))):
-        yield found
-
-
-def _run(host: str, number: int, found: Connection, stop: threading.Event) -> None:
-    client, last, turn = None, time.monotonic(), 0
-    while not stop.wait(PERIOD):
-        turn += 1
-        key = b"client-%d-%d" % (number, turn % 100)
-        try:
-            client = client or Client(Server(host, 11211))
-            line = client.request(b"set %b 0 0 5" % key, b"value") if turn % 2 else client.request(b"get " + key)
-            while line.startswith(b"VALUE") or line == b"value\r\n":
-                line = client.line()
-        except OSError:
-            found.refused += client is None
-            found.resets += client is not None
-            client = client.close() if client else None
-            continue
-        if b"ERROR" in line:
-            found.errors.append(line + b"%d" % turn)
-        found.answered += 1
-        found.stall, last = max(found.stall, time.monotonic() - last), time.monotonic()
-    if client:
-        client.close()
 
 
 def stores(host: str) -> bool:
@@ -152,10 +107,10 @@ def test_change_of_the_size_resets_each_connection_once(
     wait_until_ready(namespace)
     kube.apply(proxy(namespace))
     wait_until_ready(namespace, "front", plural=PROXIES)
-    with connected(address(namespace)) as clients:
+    with connected(address(namespace), PERIOD) as clients:
         eventually(lambda: all(each.answered > 20 for each in clients), READY, "the proxies answer")
         for size in (4, 3):
-            before = [(each.resets, each.refused) for each in clients]
+            before = [(each.closed, each.refused) for each in clients]
             for each in clients:
                 each.stall = 0.0
             kube.apply(cache(namespace, size))
@@ -164,7 +119,7 @@ def test_change_of_the_size_resets_each_connection_once(
                 partial(serves, namespace, size), ROLLOUT, f"the proxies use {size} slots, and no pod is too many"
             )
             record_property(f"until the proxies use {size} slots", f"{time.monotonic() - started:.1f} s")
-            resets = [each.resets - old for each, (old, _) in zip(clients, before, strict=True)]
+            resets = [each.closed - old for each, (old, _) in zip(clients, before, strict=True)]
             assert max(resets) <= 1, resets
             assert [each.refused - old for each, (_, old) in zip(clients, before, strict=True)] == [0] * CONNECTIONS
             assert [each.errors for each in clients] == [[]] * CONNECTIONS

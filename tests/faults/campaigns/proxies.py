@@ -13,7 +13,7 @@ from aiohttp import web
 from faults.background import while_running
 from faults.campaigns import drift, leaders
 from faults.campaigns.drift import Child
-from faults.campaigns.watches import DURATION, FAULTS, WatchFault
+from faults.campaigns.watches import DURATION, FAULTS, WatchFault, active
 from faults.case import Case, References, prepare, user_action, wait_beside
 from faults.election import start_election, unchanged
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, wait_for_state
@@ -94,16 +94,9 @@ async def watch_fails(
     expected = await references.of(workload)
     await sandbox.start()
     await prepare(sandbox, workload)
-    rules = [Rule(f"watch {resource}", fault.follow, times=fault.times)] if fault.follow else []
-    if fault.lists:
-        rules.append(Rule(f"list {resource}", fault.lists))
-    active = sandbox.proxy.inject(*rules)
-    for stream in sandbox.proxy.open_watches(resource):
-        await stream.interrupt(fault.data, cut=fault.cut)
-    await user_action(sandbox, workload)
-    await asyncio.sleep(DURATION)
-    for each in active:
-        each.stop()
+    async with active(sandbox, resource, fault):
+        await user_action(sandbox, workload)
+        await asyncio.sleep(DURATION)
     await sandbox.wait_watching(RECOVERY)
     await wait_beside(sandbox, workload, RECOVERY)
     await check_stable(sandbox, workload.resource, expected, RECOVERY)

@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -82,20 +83,27 @@ FAULTS = {
 }
 
 
+@asynccontextmanager
+async def active(sandbox: Sandbox, resource: str, fault: WatchFault) -> AsyncGenerator[None]:
+    """Interrupt the watches of a resource, and let the next ones fail during the block."""
+    rules = [Rule(f"watch {resource}", fault.follow, times=fault.times)] if fault.follow else []
+    if fault.lists:
+        rules.append(Rule(f"list {resource}", fault.lists))
+    injected = sandbox.proxy.inject(*rules)
+    for stream in sandbox.proxy.open_watches(resource):
+        await stream.interrupt(fault.data, cut=fault.cut)
+    yield
+    for each in injected:
+        each.stop()
+
+
 async def broken(sandbox: Sandbox, references: References, resource: str, fault: WatchFault) -> None:
     """A fault is active for a while; meanwhile one object is changed, one is deleted, and a child is deleted."""
 
     async def work() -> None:
-        rules = [Rule(f"watch {resource}", fault.follow, times=fault.times)] if fault.follow else []
-        if fault.lists:
-            rules.append(Rule(f"list {resource}", fault.lists))
-        active = sandbox.proxy.inject(*rules)
-        for stream in sandbox.proxy.open_watches(resource):
-            await stream.interrupt(fault.data, cut=fault.cut)
-        await user_changes(sandbox, resource)
-        await asyncio.sleep(DURATION)
-        for each in active:
-            each.stop()
+        async with active(sandbox, resource, fault):
+            await user_changes(sandbox, resource)
+            await asyncio.sleep(DURATION)
 
     await _run(sandbox, references, resource, work)
 

@@ -22,12 +22,14 @@ PYTHON3 ?= python3
 # Tests that run at the same time; they mostly wait for pods.
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
-# a suite. They leave out suites without a matching test and the coverage check, and no failed test runs again. If no
-# suite has a matching test, the target fails.
-# The targets test-corners, bench and bench-insight pass them to their own program.
+# a suite. No failed test runs again then. The targets test-corners, bench and bench-insight have their own programs.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
+export FLAKY
+# Where no pods can run, tests that need them fail; with `optional`, which `make test` sets, they are skipped.
+export PODS
+unexport PYTHONPATH
 # Where `make run` listens, on loopback.
 METRICS_PORT ?= 8383
 PROBES_PORT ?= 8081
@@ -49,7 +51,19 @@ CHART := $(VENV_TOOLS) chart
 PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
 IMAGES = --image="$(IMG)" --agent-image="$(AGENT_IMG)"
 IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
-SUITES = $(VENV_TOOLS) suites --workers=$(WORKERS) --args="$$ARGS" --flaky=$(FLAKY) --overlay="$(OVERLAY)" $(IMAGE_OPTIONS)
+
+# A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests.
+PYTEST = SUITE=$(@:test-%=%) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%).xml
+ONCE_MORE = $(if $(ARGS),,--reruns=1)
+PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
+in = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
+# One suite that fails does not stop the others.
+suites = PODS=$${PODS:-optional} $(MAKE) --keep-going $(addprefix test-,$(1)) || code=$$?; $(PROJECT) results || code=1; exit $${code:-0}
+# A fault case is evidence even if it fails once, and mostly waits.
+CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
+OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)" BASE_IMAGE="$(BASE_IMAGE)" BUILD_IMAGE="$(BUILD_IMAGE)"
+TEST := unit integration smoke
+REST := simulation pods disruptive faults-gate olm
 
 ##@ General
 .PHONY: help demo demo-plan clean
@@ -130,59 +144,83 @@ WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
-.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-olm test-clients test-faults test-faults-gate
-.PHONY: test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
-plan-%: # Before .venv is made: what will run here, and what cannot.
-	@$(if $(ARGS),,$(TOOLS) suites --plan $*)
+.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
+.PHONY: test-clients test-faults test-faults-gate test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
+.PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
+.PHONY: programs deployed
+programs:
+	@$(CLUSTER_TOOL) build
+deployed: venv
+	@$(PROJECT) prepare $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 
-test: plan-test venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
-	@$(SUITES) test
+test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
+	@rm -rf build/tests; $(call suites,$(TEST))
 
-test-all: plan-all venv ## Run all tests but those that run nightly (50 minutes).
-	@$(SUITES) all
+test-all: venv ## Run all tests but those that run nightly (40 minutes).
+	@rm -rf build/tests; $(call suites,$(TEST) $(REST))
 
 test-rest: venv
-	@$(SUITES) --add rest
+	@$(call suites,$(REST))
 
 test-unit: venv ## Run the tests that need no cluster.
-	@$(SUITES) unit
+	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
 
 test-simulation: venv ## Run each fault case against the controller, with an API server in memory and a virtual clock.
-	@$(SUITES) simulation
+	@$(PYTEST) $(PARALLEL) -q $(call in,tests/simulation)
 
 test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
-	@export ARGS=tests/simulation/test_walks.py WALKS_SECONDS=$(or $(WALKS_SECONDS),1800); $(SUITES) simulation
+	@WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)
 
-test-integration: venv ## Run the tests that need an API server; where its version matters, also with the newest and the oldest one.
-	@$(SUITES) integration newest oldest
+test-integration: venv programs ## Run the tests that need an API server: of KUBE_VERSION, or of the cluster's version.
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "not nightly" $(call in,tests/integration)
 
-test-e2e: venv ## Deploy the operator and run its tests with real pods.
-	@$(SUITES) smoke e2e disruptive
+test-e2e: test-smoke test-pods test-disruptive ## Deploy the operator and run its tests with real pods.
+test-smoke: deployed
+	@$(PYTEST) $(PARALLEL) -m smoke $(call in,tests/e2e)
+test-pods: deployed
+	@$(PYTEST) $(PARALLEL) -m "not smoke and not disruptive and not nightly" $(call in,tests/e2e)
+test-disruptive: deployed
+	@$(PYTEST) $(ONCE_MORE) -m disruptive $(call in,tests/e2e)
 
 test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
-	@$(SUITES) olm
+	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m "not modes" $(call in,tests/olm)
 
-test-clients: venv ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
-	@$(SUITES) clients
+test-clients: deployed ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
+	@$(PYTEST) $(call in,tests/clients)
 
 # Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
-test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart test-certmanager test-dashboards test-monitoring test-incidents: test-%: venv
-	@$(SUITES) $*
+test-servers: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m server $(call in,tests/integration)
+test-integration-nightly: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m nightly $(call in,tests/integration)
+test-e2e-nightly: deployed
+	@$(PYTEST) $(PARALLEL) -m nightly $(call in,tests/e2e)
+test-olm-modes: venv
+	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m modes $(call in,tests/olm)
+test-incidents: deployed
+	@$(PYTEST) $(ONCE_MORE) $(call in,tests/incidents)
+test-release test-chart test-certmanager test-dashboards test-monitoring: test-%: venv
+	@env -u KUBECONFIG $(PYTEST) $(ONCE_MORE) $(call in,tests/$(or $(FOLDER_$*),$*))
+FOLDER_release := releases
+FOLDER_dashboards := grafana
 test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
 test-repeat: venv
-	@$(SUITES) --times=$(or $(TIMES),20) --minutes=$(or $(MINUTES),300) $(or $(NAMES),integration smoke e2e)
+	@for number in $$(seq $(or $(TIMES),20)); do [ $$SECONDS -lt $$((60 * $(or $(MINUTES),300))) ] || break; \
+	  $(MAKE) --keep-going $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
 
-test-faults: venv ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
-	@$(SUITES) campaigns
-test-faults-gate: venv
-	@$(SUITES) faults
+test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
+	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)
+test-faults-gate: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(CASES) -m gate $(call in,tests/faults)
+test-soak: venv programs
+	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
 test-corners: venv
 	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
-test-soak: venv
-	@ARGS="$$ARGS tests/faults/test_cases.py::test_case[soak/long]"; $(SUITES) campaigns
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
-	@$(SUITES) --coverage unit integration newest integration-nightly
+	@for suite in unit integration integration-nightly; do \
+	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done
+	@$(VENV_TOOLS) project branches
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)

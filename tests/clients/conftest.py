@@ -7,6 +7,13 @@ import pytest
 
 from clients import libraries
 from cluster.errors import ClusterError
+from support import pods
+
+
+@pytest.fixture(scope="session", autouse=True)
+def operator() -> None:
+    """The deployed operator."""
+    pods.use_operator()
 
 
 @pytest.fixture(scope="session")

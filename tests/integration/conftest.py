@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.versions import KUBERNETES
 from corners import server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
@@ -18,21 +19,13 @@ from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from project.environment import use_kubectl
-from support import parts
 from support.memcacheds import RELEASES, memcached_root
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test with an API server once with each version that `--server` selects."""
-    if "version" in metafunc.fixturenames:
-        versions = parts.SERVERS[str(metafunc.config.getoption("server"))]
-        metafunc.parametrize("version", versions, scope="session", indirect=True)
-
-
 @pytest.fixture(scope="session")
-def version(request: pytest.FixtureRequest) -> str:
-    """Each selected version of Kubernetes."""
-    return request.param
+def version() -> str:
+    """The version of Kubernetes: KUBE_VERSION, or that of clusters with nodes, which is already built."""
+    return os.environ.get("KUBE_VERSION") or KUBERNETES
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -52,7 +45,7 @@ def items(root: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def plane(version: str) -> Iterator[ControlPlane]:
-    """A control plane of each version for this test process."""
+    """A control plane for this test process."""
     with control_plane(f"integration-{os.getpid()}", version) as started:
         yield started
 

@@ -1,28 +1,39 @@
-"""Fixtures of the tests with the real OLM (`make test-olm` sets up its cluster)."""
+"""Fixtures of the tests with the real OLM."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support import kube, olm
-from support.kube import kubectl
+from cluster.console.progress import Progress
+from cluster.public.lifecycle import cluster_name, down
+from olm import running
+from project import images
+from project.environment import changed, signals_ignored
+from project.images import Images
+from support import kube, pods
 from support.olm import VERSION, Releases
-from support.waiting import READY
-
-CRDS = ("memcacheds.cache.example.com", "memcachedproxies.cache.example.com", "appservices.app.example.com")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def dedicated_cluster(cluster: object) -> Iterator[None]:
-    """Require a cluster without the operator; finally delete the CustomResourceDefinitions, which OLM leaves behind."""
-    deployed = kubectl("get", "namespace", "memcached-operator-system", "--ignore-not-found", "-o", "name").stdout
-    if deployed:
-        pytest.exit("these tests need a cluster in which the operator is not deployed: run `make undeploy` first", 2)
-    olm.tool("olm", "status")
-    yield
-    kubectl("delete", "crd", "--ignore-not-found", f"--timeout={READY:g}s", *CRDS)
-    olm.tool("olm", "unserve", olm.CATALOG)
+def olm_cluster(pytestconfig: pytest.Config) -> Iterator[None]:
+    """A cluster of its own with real pods, OLM and the images; it is removed at the end. Its progress is shown."""
+    pods.require(own=True)
+    name, built = f"{cluster_name()}-olm", Images(os.environ["IMG"], os.environ["AGENT_IMG"])
+    arguments = [f"{each}={os.environ.get(each, '')}" for each in ("BASE_IMAGE", "BUILD_IMAGE")]
+    shown: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with changed(CLUSTER_NAME=name, KUBECONFIG=None):
+        try:
+            with shown.global_and_fixture_disabled():
+                images.build(built, arguments)
+                images.provide(built)
+                running.up(Progress(running.STEPS))
+            yield
+        finally:
+            with signals_ignored():
+                down(name)
 
 
 @pytest.fixture(scope="session")

@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     command("info", run_info, "Print the cluster's name, addresses and paths as JSON.")
     programs = command("bin", run_bin, "Print the directory of kubectl and kustomize, built if needed.")
     programs.add_argument("linter", nargs="?", choices=sorted(LINTERS), help="print the directory of this one")
+    command("build", run_build, "Build the programs of a control plane, and start nothing.")
     logs = command("logs", run_logs, "Print a component's log.")
     stop = command("stop", run_stop, "Stop a component (SIGTERM, after 3 s SIGKILL); it stays stopped until `start`.")
     start = command("start", run_start, "Start a stopped component, or metrics-server, and wait until it is ready.")
@@ -120,6 +121,11 @@ def run_bin(options: argparse.Namespace) -> None:
     """`bin`."""
     linter: str | None = options.linter
     print(build_programs([(LINTERS[linter], (linter,))] if linter else wanted(None)))
+
+
+def run_build(_: argparse.Namespace) -> None:
+    """`build`."""
+    build_programs(wanted("control-plane", record.choose_version("control-plane")))
 
 
 def component(options: argparse.Namespace, state: State) -> str:

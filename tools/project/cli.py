@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from cluster.console.commands import Commands, perform
-from project import catalogs, deployment, images, local
+from project import branches, catalogs, deployment, images, local, results
 from project.demo import Demo
 from project.environment import end_on_signals, kubectl, use_kubectl
 
@@ -36,9 +36,14 @@ def _add_deployment(top: Commands) -> None:
     )
     deploy = top.add("deploy", run_deploy, "Deploy the operator and wait until its admission webhooks respond.")
     undeploy = top.add("undeploy", run_undeploy, "Remove the operator and its CRDs.")
-    _add_release(deploy)
-    for sub in (deploy, undeploy):
+    prepare = top.add("prepare", run_prepare, "Build and deploy the operator for tests, where pods can run.")
+    _add_build_arguments(prepare)
+    for sub in (deploy, prepare):
+        _add_release(sub)
+    for sub in (deploy, undeploy, prepare):
         _add_overlay(sub)
+    top.add("results", run_results, "Print the results of the test suites in build/tests.")
+    top.add("branches", run_branches, "Print the branches that tests executed, and check the thresholds.")
 
 
 def _add_images(top: Commands) -> None:
@@ -99,6 +104,24 @@ def run_uninstall(_: argparse.Namespace) -> None:
 def run_deploy(options: argparse.Namespace) -> None:
     """`deploy`."""
     deployment.deploy(_images(options), options.overlay)
+
+
+def run_prepare(options: argparse.Namespace) -> None:
+    """`prepare`."""
+    if deployment.has_pods():
+        images.build(_images(options), options.build_arg)
+        images.provide(_images(options))
+        deployment.deploy(_images(options), options.overlay)
+
+
+def run_results(_: argparse.Namespace) -> None:
+    """`results`."""
+    results.report()
+
+
+def run_branches(_: argparse.Namespace) -> None:
+    """`branches`."""
+    branches.check()
 
 
 def run_undeploy(options: argparse.Namespace) -> None:

@@ -53,9 +53,14 @@ def _patch(name: str, container: str, images: Images, identity: str) -> dict[str
     return {"target": {"kind": "Deployment", "name": name}, "patch": json.dumps(patch)}
 
 
+def has_pods() -> bool:
+    """Whether containers run in the cluster that the commands use: the nodes of a control plane are simulated."""
+    return bool(foreign_kubeconfig(current())) or choose_mode() == "node"
+
+
 def deploy(images: Images, overlay: str) -> None:
     """Apply the overlay with the images; return when admission responds. Raises ClusterError with the cause."""
-    if not foreign_kubeconfig(current()) and choose_mode() == "control-plane":
+    if not has_pods():
         raise ClusterError(
             "the nodes of this cluster are simulated and run no containers: deploy as root on Linux without "
             "CLUSTER=control-plane, or set KUBECONFIG to another cluster. `make run` runs the controller in this shell"

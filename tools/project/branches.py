@@ -3,18 +3,17 @@
 import json
 import subprocess
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 
 from cluster.console.report import aligned
-from project.environment import ROOT, changed
+from cluster.errors import ClusterError
+from project.environment import ROOT
 
 COVERAGE = (sys.executable, "-m", "coverage")
-MEASURED = ("--cov", "--cov-report=")
-"""Options for pytest. pyproject.toml names the packages; processes that tests start are measured, too."""
+DIRECTORY = ROOT / "build/tests"
+"""A file coverage.SUITE for each suite that ran with the variable COVERAGE_FILE and `--cov`."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ SERVER = (
     "webhooks/memcached_webhooks/server.py",
     "operator/memcached_process/*",
 )
-UNIT, BOTH = ("unit",), ("unit", "integration", "newest", "integration-nightly")
+UNIT, BOTH = ("unit",), ("unit", "integration", "integration-nightly")
 GROUPS = (
     Group("pure code", 95, UNIT, PURE),
     Group("agent", 90, BOTH, ("agent/*",), AGENT_PURE),
@@ -116,26 +115,13 @@ class Branches:
         return 100 * self.covered / self.number if self.number else 0.0
 
 
-@contextmanager
-def data_file(directory: Path, suite: str, measured: bool) -> Generator[Sequence[str], None, None]:
-    """Options for pytest that measure the coverage of a suite, and the environment that says where to write it."""
-    if not measured:
-        yield ()
-        return
-    with changed(COVERAGE_FILE=str(directory / f"coverage.{suite}")):
-        yield MEASURED
-
-
-def problem(directory: Path, measured: Sequence[str]) -> str:
-    """Print each group whose suites were measured; return which of them miss their threshold, or an empty string.
-
-    Raises CalledProcessError if coverage fails.
-    """
-    groups = [group for group in GROUPS if set(group.by) <= set(measured)]
-    figures = {suites: _figures(directory, suites) for suites in {group.by for group in groups}}
-    found = [(group, branches_of(group, figures[group.by])) for group in groups]
-    print(f"\nExecuted branches:\n{aligned([_row(group, branches) for group, branches in found])}", flush=True)
-    return missed(found)
+def check() -> None:
+    """Print the executed branches of each group. Raises ClusterError for groups that miss their threshold."""
+    figures = {suites: _figures(suites) for suites in {group.by for group in GROUPS}}
+    found = [(group, branches_of(group, figures[group.by])) for group in GROUPS]
+    print(aligned([_row(group, branches) for group, branches in found]), flush=True)
+    if problem := missed(found):
+        raise ClusterError(problem)
 
 
 def missed(found: Sequence[tuple[Group, Branches]]) -> str:
@@ -158,10 +144,10 @@ def _row(group: Group, found: Branches) -> tuple[str, ...]:
     return (f"  {group.name}", " + ".join(group.by), f"{found.covered} of {found.number}", share, f"≥ {group.least} %")
 
 
-def _figures(directory: Path, suites: Sequence[str]) -> dict[str, Branches]:
+def _figures(suites: Sequence[str]) -> dict[str, Branches]:
     """The branches of each file, from the data of these suites together."""
-    data, report = directory / f"coverage.of-{'-'.join(suites)}", directory / "coverage.json"
-    files = [str(directory / f"coverage.{suite}") for suite in suites]
+    data, report = DIRECTORY / f"coverage.of-{'-'.join(suites)}", DIRECTORY / "coverage.json"
+    files = [str(DIRECTORY / f"coverage.{suite}") for suite in suites]
     _coverage("combine", "--quiet", "--keep", f"--data-file={data}", *files)
     _coverage("json", "--quiet", f"--data-file={data}", "-o", str(report))
     return figures_of(report.read_text())
@@ -174,4 +160,5 @@ def figures_of(text: str) -> dict[str, Branches]:
 
 
 def _coverage(*words: str) -> None:
-    subprocess.run([*COVERAGE, *words], cwd=ROOT, check=True)
+    if code := subprocess.run([*COVERAGE, *words], cwd=ROOT, check=False).returncode:
+        raise ClusterError(f"`coverage {words[0]}` failed ({code}): see above")

@@ -19,17 +19,6 @@ override AGENT_IMG = $(if $(GIVEN_AGENT_IMG),$(if $(findstring /,$(GIVEN_AGENT_I
 OVERLAY ?= config/default
 # The Python that makes .venv, 3.11 or newer.
 PYTHON3 ?= python3
-# Tests that run at the same time; they mostly wait for pods.
-WORKERS ?= 4
-# More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
-# a suite. No failed test runs again then. The targets test-corners, bench and bench-insight have their own programs.
-export ARGS
-# Of a test that fails first and passes when it runs once more: report, or fail as nightly.
-FLAKY ?= report
-export FLAKY
-# Where no pods can run, tests that need them fail; with `optional`, which `make test` sets, they are skipped.
-export PODS
-unexport PYTHONPATH
 # Where `make run` listens, on loopback.
 METRICS_PORT ?= 8383
 PROBES_PORT ?= 8081
@@ -52,19 +41,6 @@ PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
 IMAGES = --image="$(IMG)" --agent-image="$(AGENT_IMG)"
 IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
 
-# A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests.
-PYTEST = SUITE=$(@:test-%=%) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%).xml
-ONCE_MORE = $(if $(ARGS),,--reruns=1)
-PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
-in = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
-# One suite that fails does not stop the others.
-suites = PODS=$${PODS:-optional} $(MAKE) --keep-going $(addprefix test-,$(1)) || code=$$?; $(PROJECT) results || code=1; exit $${code:-0}
-# A fault case is evidence even if it fails once, and mostly waits.
-CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
-OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)" BASE_IMAGE="$(BASE_IMAGE)" BUILD_IMAGE="$(BUILD_IMAGE)"
-TEST := unit integration smoke
-REST := simulation pods disruptive faults-gate olm
-
 ##@ General
 .PHONY: help demo demo-plan clean
 help: ## Show this help.
@@ -84,7 +60,7 @@ clean: ## Remove what builds and tests leave in the tree.
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 
 ##@ Development
-.PHONY: venv lock manifests generate fmt run
+.PHONY: venv lock generate manifests pages fmt run
 venv: ## Make .venv from requirements/dev.txt (locked with hashes).
 	@command -v $(PYTHON3) >/dev/null || { echo "$(PYTHON3) is missing: install Python 3.11 or newer, or name one," \
 	  "for example make venv PYTHON3=python3.13" >&2; exit 1; }
@@ -97,9 +73,10 @@ lock: venv ## Write requirements/*.txt after a change of the dependencies in pyp
 	$$compile --group clients -o requirements/clients.txt >/dev/null; \
 	$$compile --group plugin -c requirements/dev.txt -o requirements/plugin.txt >/dev/null
 
-manifests: venv ## Write the CRDs, roles and webhook configurations; `make generate` writes the pages in docs/ that follow.
+generate: manifests pages bundle catalog build-installer chart ## Write all generated files.
+manifests: venv ## Write only the CRDs, roles and webhook configurations.
 	@$(VENV_TOOLS) crds manifests
-generate: venv
+pages: venv
 	@$(VENV_TOOLS) crds docs
 	@$(VENV_TOOLS) dashboards
 	@$(PAGES)
@@ -111,7 +88,7 @@ fmt: venv ## Format the code and fix what ruff can fix.
 run: venv install ## Run the controller in this shell: no leader election, no webhooks.
 	@$(VENV_TOOLS) project run --metrics-port=$(METRICS_PORT) --probes-port=$(PROBES_PORT)
 
-##@ Test
+##@ Check
 .PHONY: check format lint types imports generated workflows audit bundle-check
 check: format lint types imports generated workflows prose ## Run all checks that need no cluster.
 	@echo "All checks passed."
@@ -144,89 +121,6 @@ WORKFLOWS ?= .github/workflows/*.yaml
 workflows:
 	@linter="$$($(CLUSTER_TOOL) bin actionlint)/actionlint"; "$$linter" -shellcheck= -pyflakes= $(WORKFLOWS)
 
-.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
-.PHONY: test-clients test-faults test-faults-gate test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
-.PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
-.PHONY: programs deployed
-programs:
-	@$(CLUSTER_TOOL) build
-deployed: venv
-	@$(PROJECT) prepare $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
-
-test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
-	@rm -rf build/tests; $(call suites,$(TEST))
-
-test-all: venv ## Run all tests but those that run nightly (40 minutes).
-	@rm -rf build/tests; $(call suites,$(TEST) $(REST))
-
-test-rest: venv
-	@$(call suites,$(REST))
-
-test-unit: venv ## Run the tests that need no cluster.
-	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
-
-test-simulation: venv ## Run each fault case against the controller, with an API server in memory and a virtual clock.
-	@$(PYTEST) $(PARALLEL) -q $(call in,tests/simulation)
-
-test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
-	@WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)
-
-test-integration: venv programs ## Run the tests that need an API server: of KUBE_VERSION, or of the cluster's version.
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "not nightly" $(call in,tests/integration)
-
-test-e2e: test-smoke test-pods test-disruptive ## Deploy the operator and run its tests with real pods.
-test-smoke: deployed
-	@$(PYTEST) $(PARALLEL) -m smoke $(call in,tests/e2e)
-test-pods: deployed
-	@$(PYTEST) $(PARALLEL) -m "not smoke and not disruptive and not nightly" $(call in,tests/e2e)
-test-disruptive: deployed
-	@$(PYTEST) $(ONCE_MORE) -m disruptive $(call in,tests/e2e)
-
-test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
-	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m "not modes" $(call in,tests/olm)
-
-test-clients: deployed ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
-	@$(PYTEST) $(call in,tests/clients)
-
-# Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
-test-servers: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m server $(call in,tests/integration)
-test-integration-nightly: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m nightly $(call in,tests/integration)
-test-e2e-nightly: deployed
-	@$(PYTEST) $(PARALLEL) -m nightly $(call in,tests/e2e)
-test-olm-modes: venv
-	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m modes $(call in,tests/olm)
-test-incidents: deployed
-	@$(PYTEST) $(ONCE_MORE) $(call in,tests/incidents)
-test-release test-chart test-certmanager test-dashboards test-monitoring: test-%: venv
-	@env -u KUBECONFIG $(PYTEST) $(ONCE_MORE) $(call in,tests/$(or $(FOLDER_$*),$*))
-FOLDER_release := releases
-FOLDER_dashboards := grafana
-test-mutants: venv
-	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
-test-repeat: venv
-	@for number in $$(seq $(or $(TIMES),20)); do [ $$SECONDS -lt $$((60 * $(or $(MINUTES),300))) ] || break; \
-	  $(MAKE) --keep-going $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
-
-test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
-	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)
-test-faults-gate: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(CASES) -m gate $(call in,tests/faults)
-test-soak: venv programs
-	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
-test-corners: venv
-	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
-coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
-	@for suite in unit integration integration-nightly; do \
-	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done
-	@$(VENV_TOOLS) project branches
-
-bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
-	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
-bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (25 minutes).
-	@PYTHONPATH=tests:tools $(PYTHON) -m insight $(ARGS)
-
 ##@ Build and deployment
 .PHONY: docker-build docker-push install uninstall deploy undeploy build-installer
 docker-build: ## Build the images IMG and AGENT_IMG with docker, podman or buildah.
@@ -253,45 +147,7 @@ chart: venv ## Write charts/, the Helm chart, with IMG; `make chart-package` pac
 chart-package: venv
 	@$(CHART) package
 
-##@ OLM
-
-# `make bundle` packs the release's table in pyproject.toml. These variables take precedence: DATE, CHANNELS,
-# DEFAULT_CHANNEL, REPLACES, SKIPS, SKIP_RANGE. USE_IMAGE_DIGESTS=true writes every image by digest (docs/releasing.md).
-BUNDLE_IMG ?= $(IMAGE_BASE)-bundle:v$(VERSION)
-CATALOG_IMG ?= $(IMAGE_BASE)-catalog:v$(VERSION)
-RELEASE_OF = --version="$(VERSION)" --date="$(DATE)" $(if $(GIVEN_IMG)$(GIVEN_AGENT_IMG),$(IMAGES))
-RELEASE = $(RELEASE_OF) --channels="$(CHANNELS)" --default-channel="$(DEFAULT_CHANNEL)" \
-  --replaces="$(REPLACES)" --skips="$(SKIPS)" --skip-range="$(SKIP_RANGE)" \
-  $(if $(filter true,$(USE_IMAGE_DIGESTS)),--use-image-digests)
-
-.PHONY: bundle bundle-build bundle-push catalog catalog-build catalog-push bundle-validate catalogue-check images-list scorecard olm
-bundle: venv ## Write bundle/ and bundle.Dockerfile; `make bundle-build bundle-push` publishes them as BUNDLE_IMG.
-	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE)
-bundle-build:
-	@$(CLUSTER_TOOL) image-build bundle.Dockerfile . "$(BUNDLE_IMG)"
-bundle-push:
-	@$(PROJECT) push BUNDLE_IMG "$(BUNDLE_IMG)"
-images-list: venv ## Print every image of the release in bundle/, one per line, for mirrors.
-	@$(BUNDLE) images "$(BUNDLE_IMG)" "$(CATALOG_IMG)"
-
-# A bundle that the catalog already contains keeps its image unless BUNDLE_IMG is given.
-catalog: venv ## Add BUNDLE_IMG to catalog/; `make catalog-build catalog-push` publishes it as CATALOG_IMG.
-	@$(BUNDLE) catalog --bundle-image="$(BUNDLE_IMG)" $(if $(call given,BUNDLE_IMG),,--keep-image)
-catalog-build:
-	@$(CLUSTER_TOOL) image-build catalog.Dockerfile . "$(CATALOG_IMG)"
-catalog-push:
-	@$(PROJECT) push CATALOG_IMG "$(CATALOG_IMG)"
-bundle-validate: ## Check bundle/ and catalog/ with OLM's own validators.
-	@$(TOOLS) olm validate bundle catalog
-catalogue-check: venv bundle-validate ## Check what the pipelines of community catalogs check.
-	@$(BUNDLE) community
-scorecard:
-	@programs="$$($(TOOLS) olm programs)"; PATH="$$programs:$$PATH" $(PROJECT) exec operator-sdk scorecard bundle --wait-time=180s
-
-olm: venv docker-build docker-push ## Run OLM on the local cluster and serve this tree's bundle, with IMG, in a catalog.
-	@$(VENV_TOOLS) project olm $(IMAGES) -- $(RELEASE)
-
-include tools/release/release.mk tools/plugin/plugin.mk tools/pages/site/site.mk
+include tests/tests.mk tools/bundle/olm.mk tools/release/release.mk tools/plugin/plugin.mk tools/pages/site/site.mk
 ##@ Cluster
 .PHONY: cluster cluster-down
 cluster: ## Start a real Kubernetes on this machine, building what is missing.

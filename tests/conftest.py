@@ -50,7 +50,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     Of several suites that `-k` selects from, some have no such test; `python -m project results` wants one.
     """
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if exitstatus == pytest.ExitCode.OK and os.environ.get("FLAKY") == "fail" and reporter and "rerun" in reporter.stats:
+    flaky = "rerun" in reporter.stats if reporter else False
+    if exitstatus == pytest.ExitCode.OK and flaky and os.environ.get("FLAKY") == "fail":
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     elif exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and session.config.option.keyword and os.environ.get("SUITE"):
         session.exitstatus = pytest.ExitCode.OK

@@ -53,7 +53,7 @@ def path_of(plural: str, namespace: str, name: str = "") -> str:
 @cache
 def _dynamic_client() -> Any:
     library = cast("Any", kubernetes)
-    return library.dynamic.DynamicClient(library.config.new_client_from_config())
+    return library.dynamic.DynamicClient(library.config.new_client_from_config(os.environ.get("KUBECONFIG")))
 
 
 def read(path: str) -> Object | None:

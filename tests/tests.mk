@@ -1,0 +1,108 @@
+# The tests, and what measures: a part of the Makefile. See CONTRIBUTING.md.
+##@ Test
+# Tests that run at the same time; they mostly wait for pods.
+WORKERS ?= 4
+# More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
+# a suite. No failed test runs again then. The targets test-corners, bench and bench-insight have their own programs.
+export ARGS
+# Of a test that fails first and passes when it runs once more: report, or fail as nightly.
+FLAKY ?= report
+export FLAKY
+# Where no pods can run, tests that need them fail; with `optional`, which `make test` sets, they are skipped.
+export PODS
+unexport PYTHONPATH
+# A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests.
+PYTEST = SUITE=$(@:test-%=%) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%).xml
+ONCE_MORE = $(if $(ARGS),,--reruns=1)
+PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
+in = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
+# One suite that fails does not stop the others.
+suites = PODS=$${PODS:-optional} $(MAKE) --keep-going $(addprefix test-,$(1)) || code=$$?; $(PROJECT) results || code=1; exit $${code:-0}
+# A fault case is evidence even if it fails once, and mostly waits.
+CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
+OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)" BASE_IMAGE="$(BASE_IMAGE)" BUILD_IMAGE="$(BUILD_IMAGE)"
+TEST := unit integration smoke
+REST := simulation pods disruptive faults-gate olm
+
+.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
+.PHONY: test-clients test-faults test-faults-gate test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
+.PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
+.PHONY: programs deployed
+programs:
+	@$(CLUSTER_TOOL) build
+deployed: venv
+	@$(PROJECT) prepare $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
+
+test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
+	@rm -rf build/tests; $(call suites,$(TEST))
+
+test-all: venv ## Run all tests but those that run nightly (40 minutes).
+	@rm -rf build/tests; $(call suites,$(TEST) $(REST))
+
+test-rest: venv
+	@$(call suites,$(REST))
+
+test-unit: venv ## Run the tests that need no cluster.
+	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
+
+test-simulation: venv ## Run each fault case against the controller, with an API server in memory and a virtual clock.
+	@$(PYTEST) $(PARALLEL) -q $(call in,tests/simulation)
+
+test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
+	@WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)
+
+test-integration: venv programs ## Run the tests that need an API server: of KUBE_VERSION, or of the cluster's version.
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "not nightly" $(call in,tests/integration)
+
+test-e2e: test-smoke test-pods test-disruptive ## Deploy the operator and run its tests with real pods.
+test-smoke: deployed
+	@$(PYTEST) $(PARALLEL) -m smoke $(call in,tests/e2e)
+test-pods: deployed
+	@$(PYTEST) $(PARALLEL) -m "not smoke and not disruptive and not nightly" $(call in,tests/e2e)
+test-disruptive: deployed
+	@$(PYTEST) $(ONCE_MORE) -m disruptive $(call in,tests/e2e)
+
+test-olm: venv ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
+	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m "not modes" $(call in,tests/olm)
+
+test-clients: deployed ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
+	@$(PYTEST) $(call in,tests/clients)
+
+# Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
+test-servers: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m server $(call in,tests/integration)
+test-integration-nightly: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m nightly $(call in,tests/integration)
+test-e2e-nightly: deployed
+	@$(PYTEST) $(PARALLEL) -m nightly $(call in,tests/e2e)
+test-olm-modes: venv
+	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m modes $(call in,tests/olm)
+test-incidents: deployed
+	@$(PYTEST) $(ONCE_MORE) $(call in,tests/incidents)
+test-release test-chart test-certmanager test-dashboards test-monitoring: test-%: venv
+	@env -u KUBECONFIG $(PYTEST) $(ONCE_MORE) $(call in,tests/$(or $(FOLDER_$*),$*))
+FOLDER_release := releases
+FOLDER_dashboards := grafana
+test-mutants: venv
+	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
+test-repeat: venv
+	@for number in $$(seq $(or $(TIMES),20)); do [ $$SECONDS -lt $$((60 * $(or $(MINUTES),300))) ] || break; \
+	  $(MAKE) --keep-going $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
+
+test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
+	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)
+test-faults-gate: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(CASES) -m gate $(call in,tests/faults)
+test-soak: venv programs
+	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
+test-corners: venv
+	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
+coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
+	@for suite in unit integration integration-nightly; do \
+	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done
+	@$(VENV_TOOLS) project branches
+
+bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
+	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
+bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (25 minutes).
+	@PYTHONPATH=tests:tools $(PYTHON) -m insight $(ARGS)

@@ -19,15 +19,13 @@ from support.olm import VERSION, Releases
 
 @pytest.fixture(scope="session", autouse=True)
 def olm_cluster(pytestconfig: pytest.Config) -> Iterator[None]:
-    """A cluster of its own with real pods, OLM and the images; it is removed at the end. Its progress is shown."""
+    """A cluster with real pods, OLM and the images of `make built`; removed at the end. Its progress is shown."""
     pods.require(own=True)
     name, built = f"{cluster_name()}-olm", Images(os.environ["IMG"], os.environ["AGENT_IMG"])
-    arguments = [f"{each}={os.environ.get(each, '')}" for each in ("BASE_IMAGE", "BUILD_IMAGE")]
     shown: Any = pytestconfig.pluginmanager.getplugin("capturemanager")
     with changed(CLUSTER_NAME=name, KUBECONFIG=None):
         try:
             with shown.global_and_fixture_disabled():
-                images.build(built, arguments)
                 images.provide(built)
                 running.up(Progress(running.STEPS))
             yield

@@ -36,11 +36,9 @@ def _add_deployment(top: Commands) -> None:
     )
     deploy = top.add("deploy", run_deploy, "Deploy the operator and wait until its admission webhooks respond.")
     undeploy = top.add("undeploy", run_undeploy, "Remove the operator and its CRDs.")
-    prepare = top.add("prepare", run_prepare, "Build and deploy the operator for tests, where pods can run.")
-    _add_build_arguments(prepare)
-    for sub in (deploy, prepare):
-        _add_release(sub)
-    for sub in (deploy, undeploy, prepare):
+    _add_release(deploy)
+    _add_for_pods(deploy)
+    for sub in (deploy, undeploy):
         _add_overlay(sub)
     top.add("results", run_results, "Print the results of the test suites in build/tests.")
     top.add("branches", run_branches, "Print the branches that tests executed, and check the thresholds.")
@@ -50,10 +48,12 @@ def _add_images(top: Commands) -> None:
     build = top.add("build", run_build, "Build both images with docker, podman or buildah.")
     _add_release(build)
     _add_build_arguments(build)
+    _add_for_pods(build)
     push = top.add("push", run_push, "Push an image to its registry.")
     push.add_argument("variable", metavar="VARIABLE", help="the Makefile's variable, for messages")
     push.add_argument("image", metavar="IMAGE")
     push.add_argument("--into-cluster", action="store_true", help="load a localhost/ image into the local cluster")
+    _add_for_pods(push)
 
 
 def _add_programs(top: Commands) -> None:
@@ -87,6 +87,14 @@ def _add_overlay(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--overlay", default="config/default", metavar="DIRECTORY", help="kustomization (%(default)s)")
 
 
+def _add_for_pods(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--for-pods", action="store_true", help="do nothing where no pods can run")
+
+
+def _is_useless(options: argparse.Namespace) -> bool:
+    return options.for_pods and not deployment.has_pods()
+
+
 def _add_build_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
 
@@ -103,14 +111,7 @@ def run_uninstall(_: argparse.Namespace) -> None:
 
 def run_deploy(options: argparse.Namespace) -> None:
     """`deploy`."""
-    deployment.deploy(_images(options), options.overlay)
-
-
-def run_prepare(options: argparse.Namespace) -> None:
-    """`prepare`."""
-    if deployment.has_pods():
-        images.build(_images(options), options.build_arg)
-        images.provide(_images(options))
+    if not _is_useless(options):
         deployment.deploy(_images(options), options.overlay)
 
 
@@ -131,12 +132,14 @@ def run_undeploy(options: argparse.Namespace) -> None:
 
 def run_build(options: argparse.Namespace) -> None:
     """`build`."""
-    images.build(_images(options), options.build_arg)
+    if not _is_useless(options):
+        images.build(_images(options), options.build_arg)
 
 
 def run_push(options: argparse.Namespace) -> None:
     """`push`."""
-    images.push(options.variable, options.image, into_cluster=options.into_cluster)
+    if not _is_useless(options):
+        images.push(options.variable, options.image, into_cluster=options.into_cluster)
 
 
 def run_render(options: argparse.Namespace) -> None:

@@ -37,7 +37,7 @@ PROJECT := $(TOOLS) project
 CLUSTER_TOOL := $(TOOLS) cluster
 BUNDLE := $(VENV_TOOLS) bundle
 CHART := $(VENV_TOOLS) chart
-PAGES := PYTHONPATH=tests:tools $(PYTHON) -m pages
+PAGES := PYTHONPATH=measure:tests:tools $(PYTHON) -m pages
 IMAGES = --image="$(IMG)" --agent-image="$(AGENT_IMG)"
 IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
 
@@ -101,7 +101,7 @@ types: venv
 	@$(VENV)/bin/basedpyright
 imports: venv
 	@out=$$(PYTHONPATH=plugin $(VENV)/bin/lint-imports --no-logo) || { echo "$$out"; exit 1; }
-	@out=$$(PYTHONPATH=tests:tools $(VENV)/bin/lint-imports --no-logo --config tools/.importlinter) || { echo "$$out"; exit 1; }
+	@out=$$(PYTHONPATH=measure:tests:tools $(VENV)/bin/lint-imports --no-logo --config tools/.importlinter) || { echo "$$out"; exit 1; }
 generated: venv
 	@$(VENV_TOOLS) crds manifests --check && $(VENV_TOOLS) crds docs --check && $(VENV_TOOLS) dashboards --check && $(PAGES) --check
 	@$(PROJECT) render config/manifests | $(BUNDLE) generate $(RELEASE) --check

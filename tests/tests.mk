@@ -103,13 +103,13 @@ test-faults-gate: venv programs
 test-soak: venv programs
 	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
 test-corners: venv
-	@PYTHONPATH=tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
+	@PYTHONPATH=measure:tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
 	@for suite in unit integration integration-nightly; do \
 	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done
 	@$(VENV_TOOLS) project branches
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
-	@PYTHONPATH=tests:tools $(PYTHON) -m bench $(ARGS)
+	@PYTHONPATH=measure:tests:tools $(PYTHON) -m bench $(ARGS)
 bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (25 minutes).
-	@PYTHONPATH=tests:tools $(PYTHON) -m insight $(ARGS)
+	@PYTHONPATH=measure:tests:tools $(PYTHON) -m insight $(ARGS)

@@ -21,5 +21,5 @@ def test_webhook_and_api_server_agree_at_every_limit(plane: ControlPlane) -> Non
 def test_accepted_specs_start_and_stay_within_their_memory() -> None:
     skip_unless_possible()
     words = [sys.executable, "-m", "corners", "--sample"]
-    code, output = interruptible.run(words, {**os.environ, "PYTHONPATH": "tests:tools"})
+    code, output = interruptible.run(words, {**os.environ, "PYTHONPATH": "measure:tests:tools"})
     assert code == 0, output

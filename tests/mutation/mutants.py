@@ -76,7 +76,7 @@ def named(tree: Path, folder: Path) -> Iterator[Mutant]:
 
 def _write_named(tree: Path, folder: Path, file: Path) -> None:
     """Write the case and the texts of the changed modules of each named mutant."""
-    sys.path[:0] = [str(tree / each) for each in (*ROOTS, "tools", "tests")]
+    sys.path[:0] = [str(tree / each) for each in (*ROOTS, "tools", "tests", "measure")]
     from faults.campaigns.mutants import copy_sources, mutants
     from faults.edits import apply_edit
 

@@ -45,14 +45,14 @@ FIGURES: Final = {
         "docs/performance-results.json",
         "make bench",
         ("memcached_operator.__main__", "memcached_webhooks.__main__"),
-        ("tests/bench/*.py",),
+        ("measure/bench/*.py",),
     ),
     "insight": Figures(
         "docs/insight.md",
         "docs/insight-results.json",
         "make bench-insight",
         ("memcached_agent.__main__",),
-        ("tests/insight/*.py",),
+        ("measure/insight/*.py",),
     ),
     "soak": Figures(
         "docs/reliability.md",

@@ -60,7 +60,7 @@ async def run(sandbox: Sandbox, references: References, tests: tuple[str, ...]) 
     With `CI`, pytest does not truncate the reasons in its summary to the width of the terminal.
     """
     sources = " ".join(str(sandbox.settings.sources / root) for root in ROOTS)
-    paths = f"pythonpath={sources} {ROOT / 'tools'} {ROOT / 'tests'}"
+    paths = f"pythonpath={sources} {ROOT / 'tools'} {ROOT / 'tests'} {ROOT / 'measure'}"
     process = await asyncio.create_subprocess_exec(
         *(*PYTEST, "-o", paths, *tests), cwd=ROOT, env={**os.environ, "CI": "true"}, stdout=PIPE, stderr=STDOUT
     )

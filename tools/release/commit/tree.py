@@ -9,7 +9,7 @@ from typing import Final
 
 from cluster.shell import run
 
-SOURCES: Final = ("tools", "tests", "agent", "api", "operator", "webhooks")
+SOURCES: Final = ("tools", "tests", "measure", "agent", "api", "operator", "webhooks")
 """Directories with Python packages."""
 
 

@@ -17,13 +17,14 @@ ONCE_MORE = $(if $(ARGS),,--reruns=1)
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
 in = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
 # One suite that fails does not stop the others.
-run = PODS=$${PODS:-optional} $(MAKE) --keep-going $(addprefix test-,$(1)) || code=$$?
+run = PODS=$${PODS:-optional} $(MAKE) --keep-going $(2) $(addprefix test-,$(1)) || code=$$?
 SUM = $(PROJECT) results || code=1; exit $${code:-0}
 # A fault case is evidence even if it fails once, and mostly waits.
 CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
-REST := pods disruptive faults-gate olm
+REST := pods disruptive faults-gate
+BESIDE := simulation olm
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
 .PHONY: test-clients test-faults test-faults-gate test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
@@ -32,7 +33,7 @@ REST := pods disruptive faults-gate olm
 programs:
 	@$(CLUSTER_TOOL) build
 built: venv
-	@$(PROJECT) build $(IMAGE_OPTIONS) --for-pods
+	@$(if $(BUILT),,$(PROJECT) build $(IMAGE_OPTIONS) --for-pods)
 deployed: built
 	@$(PROJECT) push IMG "$(IMG)" --into-cluster --for-pods
 	@$(PROJECT) push AGENT_IMG "$(AGENT_IMG)" --into-cluster --for-pods
@@ -44,10 +45,11 @@ test: venv ## Run the unit and integration tests and, with real pods, each promi
 test-all: venv ## Run all tests but those that run nightly (40 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
-# The simulation needs only the processor, and the other suites mostly wait.
-test-rest: venv
-	@mkdir -p build/tests; nice -n 19 $(MAKE) test-simulation >build/tests/simulation.log 2>&1 & trap "kill $$! 2>/dev/null || true" EXIT; \
-	$(call run,$(REST)); wait $$! || code=$$?; tail -n 30 build/tests/simulation.log; $(SUM)
+# Beside the suites that share the cluster run, at a low priority, those that do not need it.
+test-rest: deployed
+	@mkdir -p build/tests; PODS=$${PODS:-optional} nice -n 10 $(MAKE) --keep-going BUILT=yes $(addprefix test-,$(BESIDE)) >build/tests/beside.log 2>&1 & \
+	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; $(call run,$(REST),BUILT=yes); \
+	wait $$! || code=$$?; tail -n 60 build/tests/beside.log; $(SUM)
 
 test-unit: venv ## Run the tests that need no cluster.
 	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)

@@ -20,8 +20,8 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
 from memcached_api.registry import KINDS
 from memcached_webhooks.kinds.memcached import warnings
+from pages.commands import blocks
 from support import examples
-from support.code_blocks import blocks
 from support.examples import FOLDERS, Object
 from unit.config.rendered import ROOT
 from unit.config.test_documents import unknown

@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from support.code_blocks import ROOT, SHELLS, Block, blocks, located, text_of, typed
+from pages.commands import SHELLS, Block, blocks
+from support.code_blocks import ROOT, located, text_of
 
 PAGES = ("README.md", *sorted(file.name for file in (ROOT / "docs").glob("*.md")))
 RUN_IN_PARTS = {"plugin.md"}
@@ -72,14 +71,3 @@ def test_reasons_are_counted() -> None:
 def test_shells_of_other_names_are_not_used() -> None:
     others = {"bash", "shell", "zsh", ""}
     assert [page for page in PAGES for block in blocks(text_of(page)) if block.language in others] == []
-
-
-def test_typed_lines_of_a_console() -> None:
-    assert typed("$ a |\n    b\n output\n$ c\nmore\n") == "a |\n    b\nc\n"
-
-
-def test_block_that_does_not_exist() -> None:
-    with pytest.raises(AssertionError, match=r"README\.md contains 'no such text' 0 times"):
-        located("README.md", "no such text")
-    with pytest.raises(AssertionError, match=r"README\.md has only \d blocks after '## Example'"):
-        located("README.md", "## Example", 99)

@@ -50,7 +50,7 @@ help: ## Show this help.
 	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
 	  '$(or $(KUBECONFIG),(not set: the project starts its own cluster when needed))'
 
-demo: demo-plan venv ## Run the narrated demo.
+demo: demo-plan venv ## Run the commands of docs/try.md.
 	@$(VENV_TOOLS) project demo $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"
 demo-plan:
 	@$(PROJECT) demo --announce $(IMAGE_OPTIONS) --overlay="$(OVERLAY)"

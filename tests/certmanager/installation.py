@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
-from bundle.objects import parse, yaml_of
+from bundle.objects import yaml_of
 from certmanager.admission import Admission, served
 from certmanager.certificates import CERTIFICATES, content, revision
 from integration.control_plane import NAMESPACES, ControlPlane, until
@@ -43,9 +43,7 @@ def of_overlay(_: Path) -> Iterable[Object]:
 
 def of_chart(folder: Path) -> Iterable[Object]:
     """The objects of the chart, as Helm renders it."""
-    done = helm("helm-3", folder).template(folder, VARIANTS["cert-manager"])
-    assert done.returncode == 0, done.stderr
-    return parse(done.stdout, "the chart")
+    return helm("helm-3", folder).objects(VARIANTS["cert-manager"])
 
 
 SOURCES: Mapping[str, Callable[[Path], Iterable[Object]]] = {"overlay": of_overlay, "chart": of_chart}

@@ -14,6 +14,12 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="session")
+def helm_4(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm 4."""
+    return helm("helm-4", tmp_path_factory.mktemp("helm-4"))
+
+
+@pytest.fixture(scope="session")
 def schemas(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the JSON schemas of Kubernetes' kinds."""
     folder = tmp_path_factory.mktemp("schemas")

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bundle.objects import Object
+from bundle.objects import Object, parse
 from integration.control_plane import ControlPlane, control_plane
-from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, objects
+from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, VARIANTS
 from support.code_blocks import page_commands
-from support.helm import Helm
+from support.helm import CHART, Helm, objects
 from support.waiting import COMMAND
 
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n").decode()
@@ -197,3 +197,16 @@ def contents(found: dict[str, Object]) -> dict[str, Object]:
         name: {"uid": each["metadata"]["uid"], **{key: each[key] for key in each.keys() - {"metadata", "status"}}}
         for name, each in found.items()
     }
+
+
+def test_notes_name_the_namespace_and_a_watched_one(shell: Shell, tmp_path: Path) -> None:
+    found: dict[str, str] = {}
+    for variant in ("default", "namespaced", "minimal"):
+        (tmp_path / "values.json").write_text(json.dumps(VARIANTS[variant]))
+        options = f"--namespace {NAMESPACE} --values values.json --dry-run=client"
+        found[variant] = shell.run(f"helm install memcached-operator {CHART} {options}").partition("\nNOTES:\n")[2]
+    assert "-n team-a apply -f -" in found["namespaced"]
+    assert "kubectl apply -f -" in found["default"]
+    assert [name for name, text in found.items() if "crds.enabled is false" in text] == ["minimal"]
+    (example,) = parse(found["default"].split("<<EOF\n")[1].split("   EOF")[0], "NOTES.txt")
+    assert example["kind"] == "Memcached"

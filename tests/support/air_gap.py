@@ -14,7 +14,7 @@ from memcached_api.images import DEFAULT_IMAGE, Images
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.deployment import deployment
-from support import charts
+from support import helm
 from support.code_blocks import starting
 
 ROOT = Path(__file__).parents[2]
@@ -26,6 +26,11 @@ MEMCACHED = DEFAULT_IMAGE.rpartition("/")[2]
 def listed_images(*of_olm: str) -> list[str]:
     """What `make images-list` prints, with these images of OLM."""
     return CliRunner().invoke(bundle_command, ["images", *of_olm]).output.split()
+
+
+def mirrored() -> set[str]:
+    """The images that the commands of the page write into the mirror, without those of OLM."""
+    return {f"{HOST}/{image.rpartition('/')[2]}" for image in listed_images()}
 
 
 PAGE = "air-gap.md"
@@ -40,7 +45,7 @@ def overlay(directory: Path) -> None:
 def of_chart() -> list[Object]:
     """The objects of the chart with the values of the page."""
     values = yaml.safe_load(starting(PAGE, "# values.yaml\n"))
-    return charts.objects(values)
+    return helm.objects(values)
 
 
 def parsed(text: str) -> list[Object]:

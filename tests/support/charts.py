@@ -1,17 +1,13 @@
-"""Renders the committed chart without Helm, and compares its objects with those of kustomize."""
+"""Values of the chart, and what its objects have in common with those of kustomize."""
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from bundle.files import read_tree
-from bundle.objects import Object, containers, mapping, parse
-from chart.generate import FOLDER
+from bundle.objects import Object, containers
 from memcached_api.values import is_object
-from support.go_templates import Templates
 
 ROOT = Path(__file__).parents[2]
 NAMESPACE = "memcached-operator-system"
@@ -63,21 +59,7 @@ VARIANTS: Mapping[str, Object] = {
         "commonAnnotations": {"owner": "team-a"},
     },
 }
-"""Values whose rendering Helm and this module must agree on."""
-
-
-@cache
-def _chart() -> tuple[Templates, Object, Object]:
-    """The templates, the default values, and the content of Chart.yaml."""
-    files = read_tree(ROOT / FOLDER, ".")
-    texts = {path: text for path, text in files.items() if path.startswith("templates/")}
-    values, chart = (mapping(files[name], name) for name in ("values.yaml", "Chart.yaml"))
-    return Templates(texts), values, chart
-
-
-def defaults() -> Object:
-    """The content of values.yaml."""
-    return _chart()[1]
+"""Values that both versions of Helm must render alike."""
 
 
 def merged(values: Object, over: Mapping[str, Any]) -> Object:
@@ -87,35 +69,6 @@ def merged(values: Object, over: Mapping[str, Any]) -> Object:
         before = found.get(name)
         found[name] = merged(before, each) if is_object(before) and is_object(each) else each
     return found
-
-
-def root(values: Mapping[str, Any], namespace: str = NAMESPACE, release: str = RELEASE) -> Object:
-    """What Helm gives to templates."""
-    _, own, chart = _chart()
-    names = {"name": "Name", "version": "Version", "appVersion": "AppVersion"}
-    return {
-        "Values": merged(own, values),
-        "Chart": {name: chart[key] for key, name in names.items()},
-        "Release": {"Name": release, "Namespace": namespace, "Service": "Helm"},
-    }
-
-
-def notes(values: Mapping[str, Any]) -> str:
-    """The text that Helm shows after an installation."""
-    return _chart()[0].render("templates/NOTES.txt", root(values))
-
-
-def objects(values: Mapping[str, Any], namespace: str = NAMESPACE) -> list[Object]:
-    """The objects of the chart, by files."""
-    templates, given = _chart()[0], root(values, namespace)
-    names = [name for name in sorted(templates.parsed) if name.endswith(".yaml")]
-    return [each for name in names for each in _parsed(templates.render(name, given), name)]
-
-
-@cache
-def _parsed(text: str, name: str) -> tuple[Object, ...]:
-    """The objects of a rendered file. Most values change few files."""
-    return tuple(parse(text, name))
 
 
 Key = tuple[str, str, str]

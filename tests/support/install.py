@@ -2,7 +2,7 @@
 
 import subprocess
 
-from demo.cache import NAMESPACE as OF_THE_DEMO
+from project.page import OF_THE_DEMO
 from support import installed
 from support.kube import kubectl
 from support.waiting import COMMAND

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.public.lifecycle import running
+from pages.commands import NAMESPACE, NC
 from support.kube import kubectl
 from support.waiting import ROLLOUT
 
-NAMESPACE = "shop"
-"""The namespace of the pages' examples."""
 LOCK_FILE = Path(tempfile.gettempdir()) / "memcached-operator-pages.lock"
 PROGRAMS = ("curl", "openssl")
 """What the commands need besides kubectl."""
@@ -25,12 +24,12 @@ exec 9> "$FORWARDING"
 flock 9
 """
 """One shell after the other forwards ports. kubectl inherits the file: the lock ends when it no longer listens."""
-PREAMBLE = """
+PREAMBLE = f"""
 mount --bind "$RESOLVER" /etc/resolv.conf
-curl() { command curl --retry 30 --retry-connrefused --retry-delay 1 --retry-max-time 60 "$@"; }
-nc() { exec 3<> "/dev/tcp/$1/$2"; cat >&3; cat <&3; }
+curl() {{ command curl --retry 30 --retry-connrefused --retry-delay 1 --retry-max-time 60 "$@"; }}
+{NC}
 """
-"""Names are resolved by the cluster's DNS; `curl` waits until a port is forwarded; nc need not be installed."""
+"""Names are resolved by the cluster's DNS; `curl` and `nc` wait until a port is forwarded."""
 
 
 @dataclass(frozen=True)

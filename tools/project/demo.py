@@ -1,4 +1,4 @@
-"""`make demo`: says what it will do, prepares a cluster and the operator, and runs the steps of tools/demo."""
+"""`make demo`: says what it will do, prepares a cluster and the operator, and runs the commands of docs/try.md."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ from cluster.paths import PRODUCT
 from cluster.public import lifecycle
 from cluster.public.lifecycle import foreign_kubeconfig
 from cluster.public.programs import missing, wanted
-from demo.cache import LEFT_OUT
 from project import deployment, images
-from project.environment import call, use_cluster
+from project.environment import use_cluster
+from project.page import run_page
 
 Where = Literal["given", "node", "control-plane"]
 """The cluster: that of KUBECONFIG, or the project's own with real pods or with simulated ones."""
@@ -22,9 +22,8 @@ Where = Literal["given", "node", "control-plane"]
 WITHOUT_CONTAINERS = """\
 {reason}.
 The demo uses a control plane on loopback with a simulated node. The controller and the webhooks run as processes of
-this shell. No image is built."""
-LEFT_OUT_STEPS = f"""\
-Left out, because simulated pods run no memcached: {", ".join(f'"{each.title}"' for each in LEFT_OUT)}."""
+this shell. No image is built. The demo skips the steps that connect to memcached.
+To see all steps, run this as root on Linux, or set KUBECONFIG to another cluster."""
 FIRST_RUN = "The first run takes about 10 minutes on 2 cores, to compile Kubernetes; later runs about one."
 
 
@@ -68,8 +67,7 @@ class Demo:
             reason = (
                 f"CLUSTER={given} is set" if given else "Pods need root on Linux, with permission to create namespaces"
             )
-            remedy = "To see all steps, run this as root on Linux, or set KUBECONFIG to another cluster."
-            return "\n".join((WITHOUT_CONTAINERS.format(reason=reason), LEFT_OUT_STEPS, remedy))
+            return WITHOUT_CONTAINERS.format(reason=reason)
         if where == "given":
             # Without kubectl, which is built later, the kind of the cluster is not known yet.
             way = images.way(self.images.operator) if shutil.which("kubectl") else "loads or pushes them"
@@ -82,7 +80,7 @@ class Demo:
         images.build(self.images, self.build_arguments)
         images.provide(self.images)
         deployment.deploy(self.images, self.overlay)
-        return call([sys.executable, "-m", "demo"])
+        return run_page(simulated=False)
 
     def _run_simulated(self) -> int:
         # Imported on demand: it needs packages of .venv, which `announce` does without.
@@ -90,7 +88,7 @@ class Demo:
 
         use_cluster()
         with running_operator():
-            return call([sys.executable, "-m", "demo", "--simulated"])
+            return run_page(simulated=True)
 
 
 def hints(where: Where, *, had_kubectl: bool) -> str:
@@ -100,7 +98,7 @@ def hints(where: Where, *, had_kubectl: bool) -> str:
         name = lifecycle.cluster_name()
         lines.append(f"  make cluster-down{'' if name == PRODUCT else f' CLUSTER_NAME={name}'}")
     if where == "control-plane":
-        lines += ["", LEFT_OUT_STEPS, "The controller and the webhooks have stopped; `make run` starts the controller."]
+        lines += ["", "The controller and the webhooks have stopped; `make run` starts the controller."]
     lines += ["", "To use kubectl in this shell:", f"  export KUBECONFIG={os.environ['KUBECONFIG']}"]
     if not had_kubectl and (program := shutil.which("kubectl")):
         lines.append(f'  export PATH="$PATH:{Path(program).parent}"')

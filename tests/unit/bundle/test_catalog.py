@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from bundle.catalog import CATALOG, Packed, blobs, catalog
+from bundle.catalog import Packed, blobs, catalog
 from bundle.errors import BundleError
 from bundle.release import ANNOTATIONS, CSV_FILE, Release
 
@@ -97,9 +97,3 @@ def test_other_documents_and_fields_of_a_catalog_do_not_change() -> None:
     second = catalog([packed("0.2.0", "b:2", replaces=f"{NAME}.v0.1.0")], f"{first}---\n{yaml.safe_dump(deprecated)}")
     assert blobs(second)[-1] == deprecated
     assert [blob["properties"] for blob in blobs(second) if blob["schema"] == "olm.channel"] == [[]]
-
-
-@pytest.mark.parametrize("text", ["a: [", "a: 1\n", "- b\n"])
-def test_invalid_catalog_is_reported_by_name(text: str) -> None:
-    with pytest.raises(BundleError, match=CATALOG):
-        catalog([packed("0.1.0", "b:1")], text)

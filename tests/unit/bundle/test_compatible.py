@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from bundle.__main__ import main
 from bundle.catalog import Packed
 from bundle.compatible import changes, incompatible
-from bundle.errors import BundleError
 from bundle.files import read_bundle
 from bundle.objects import Object, name_of
 from bundle.release import CSV_FILE, MANIFESTS, ROOT
@@ -142,11 +141,6 @@ def test_removal_of_any_field_is_reported() -> None:
     for schema, name in fields:
         less = {**schema, "properties": {key: value for key, value in schema["properties"].items() if key != name}}
         assert [each.field for each in changes(schema, less, "here")] == [f"here.{name}"]
-
-
-def test_release_is_not_compared_with_itself() -> None:
-    with pytest.raises(BundleError, match="both bundles are"):
-        list(incompatible(GOOD, GOOD))
 
 
 def test_command_prints_both_releases_or_the_incompatible_change(tmp_path: Path) -> None:

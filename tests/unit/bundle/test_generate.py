@@ -114,8 +114,6 @@ def test_every_image_is_pinned(rendered: Rendered) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("", "install skopeo or crane"),
-        ("echo no such image >&2; exit 1", "did not report the digest of op:1: no such image; push the image first"),
         ("echo latest", "did not report the digest of op:1"),
         (f'for last; do :; done; [ "$last" = docker://op:1 ] && echo {DIGEST}', ""),
     ],
@@ -123,9 +121,8 @@ def test_every_image_is_pinned(rendered: Rendered) -> None:
 def test_digest_of_an_image_or_the_reason_why_it_is_unknown(
     script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if script:
-        (tmp_path / "skopeo").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "skopeo").chmod(0o755)
+    (tmp_path / "skopeo").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "skopeo").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     if message:
         with pytest.raises(BundleError, match=message):

@@ -1,18 +1,14 @@
-"""The generator of the chart: namespaces, changes and images. test_chart.py compares each variant with config/."""
-
-from typing import Any
+"""The generator of the chart: changes and images. tests/chart compares each variant with config/."""
 
 import pytest
 
 from bundle.errors import BundleError
-from bundle.objects import Object, mapping
+from bundle.objects import mapping
 from bundle.release import Release
 from chart.changes import changes
 from chart.generate import chart_files
-from chart.objects.nodes import text_of
 from chart.sources import Sources
 from chart.sources import rendered as rendered_sources
-from support.go_templates import Templates
 from unit.config.rendered import kubectl
 
 
@@ -22,18 +18,6 @@ def sources() -> Sources:
     if not kubectl():
         pytest.skip("kubectl is missing: run `make cluster` to build it")
     return rendered_sources()
-
-
-def rendered(value: Object, root: Object) -> Any:
-    """The value that the text of nodes has as a template."""
-    return mapping(Templates({"a": text_of(value)}).render("a", root), "text")
-
-
-@pytest.mark.parametrize("namespace", ["caches", "123", "true"])
-def test_namespace_of_config_becomes_that_of_the_release(namespace: str) -> None:
-    value = {"namespace": "memcached-operator-system", "dnsNames": ["service.memcached-operator-system.svc"]}
-    found = rendered(value, {"Release": {"Namespace": namespace}})
-    assert found == {"namespace": namespace, "dnsNames": [f"service.{namespace}.svc"]}
 
 
 CHANGELOG = """\

@@ -2,7 +2,8 @@
 
 import pytest
 
-from support.code_blocks import blocks, text_of
+from pages.commands import blocks
+from support.code_blocks import text_of
 from unit.config.rendered import ROOT
 
 SOURCES = {

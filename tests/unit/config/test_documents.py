@@ -123,18 +123,3 @@ def test_named_tests_exist() -> None:
 def is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
     """True for a function."""
     return isinstance(node, ast.FunctionDef)
-
-
-QUESTIONS = {"I": 10, "II": 5, "III": 10}
-"""The numbers of the guiding questions of each capability level."""
-
-
-@pytest.mark.parametrize(("level", "number"), QUESTIONS.items())
-def test_each_question_of_a_capability_level_has_an_answer_and_a_test(level: str, number: int) -> None:
-    page = (ROOT / "docs/capability-levels.md").read_text()
-    section = page.partition(f"\n## Level {level}: ")[2].partition("\n## ")[0]
-    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
-    numbered = [int(question.partition(".")[0]) for question, _, _ in rows if question[0].isdigit()]
-    assert numbered == list(range(1, number + 1))
-    without_tests = {question for question, _, tests in rows if "::" not in tests}
-    assert all("could be added" in question for question in without_tests)

@@ -20,13 +20,12 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_api.quantity import parse_quantity
 from memcached_api.registry import KINDS
 from memcached_webhooks.kinds.memcached import warnings
+from pages.commands import blocks
 from support import examples
-from support.code_blocks import blocks
 from support.examples import FOLDERS, Object
 from unit.config.rendered import ROOT
 from unit.config.test_documents import unknown
 
-MAX_LINES = 75
 FOREIGN_KINDS = {"Secret", "HorizontalPodAutoscaler", "Issuer", "Certificate"}
 """The kinds of objects in the examples that are not ours."""
 OTHER_KINDS = {kind.name: kind for kind in KINDS if kind != MEMCACHED}
@@ -98,7 +97,6 @@ def test_readme_quotes_exactly_the_warnings_of_admission(folder: Path) -> None:
 @example
 def test_readme_says_how_to_apply_and_to_check(folder: Path) -> None:
     text, namespace = examples.readme(folder), examples.namespace_of(folder)
-    assert len(text.splitlines()) <= MAX_LINES
     names = " ".join(f"memcached/{obj['metadata']['name']}" for obj in examples.memcacheds(folder))
     assert f"kubectl wait -n {namespace} --for=condition=Ready {names} --timeout=" in text
     assert f" -{'k' if (folder / examples.KUSTOMIZATION).exists() else 'f'} examples/{folder.name}/\n" in text
@@ -111,7 +109,6 @@ def test_readme_says_what_the_nodes_need(folder: Path) -> None:
     found = {obj["metadata"]["name"]: examples.needs([obj]) for obj in examples.memcacheds(folder)}
     for name, (memory, cpu) in found.items():
         assert needs_of(name, memory, cpu, alone=len(found) == 1) in text
-    assert re.search("small cluster|laptop", text)
 
 
 def needs_of(name: str, memory: str, cpu: str, *, alone: bool) -> str:

@@ -65,13 +65,6 @@ def test_dependencies_are_built_from_hashed_requirements() -> None:
     assert not re.search(r"; .*(platform_machine|sys_platform|platform_system)", (ROOT / RUNTIME).read_text())
 
 
-def test_commands_run_on_the_platform_that_builds() -> None:
-    """So images for another platform need no emulation."""
-    stage = re.compile(r"^FROM (--platform=\$BUILDPLATFORM )?.*\n(.*?)(?=^FROM |\Z)", re.MULTILINE | re.DOTALL)
-    found = stage.findall((ROOT / "Dockerfile").read_text())
-    assert [("RUN " in commands) <= bool(platform) for platform, commands in found] == [True] * len(found)
-
-
 def test_both_images_run_as_non_root_without_installers() -> None:
     found = stages()
     assert list(found)[-2:] == ["agent", "operator"]
@@ -91,12 +84,6 @@ def test_each_image_contains_its_own_packages_only() -> None:
         ["dependencies", "operator-source"],
         ["api operator webhooks", "agent/memcached_tls"],
     )
-
-
-def test_commands_of_the_images_are_those_of_the_project() -> None:
-    moved = {name: re.findall(r"/tmp/bin/(memcached-\w+)", commands) for name, (_, commands) in stages().items()}
-    assert moved["agent-source"] == ["memcached-agent"]
-    assert {*moved["agent-source"], *moved["operator-source"]} == PROJECT["project"]["scripts"].keys()
 
 
 def test_oldest_tested_kubernetes_is_min_kube_version() -> None:
@@ -131,10 +118,6 @@ def test_repository_contains_only_text_and_small_pictures() -> None:
     assert [path.name for path in pictures if path.stat().st_size > MAX_PICTURE_BYTES] == []
     paths = [path for path in paths if path not in pictures]
     assert [str(path) for path in paths if path.is_file() and b"\0" in path.read_bytes()[:8192]] == []
-
-
-def test_operator_directory_is_not_a_package() -> None:
-    assert not (ROOT / "operator" / "__init__.py").exists(), "it would shadow the standard library's operator module"
 
 
 def test_desired_state_and_status_do_not_read_the_clock() -> None:

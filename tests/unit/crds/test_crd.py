@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from crds.crd import definition, object_schema, validation
-from crds.descriptions import first_sentence
 from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
@@ -76,19 +75,6 @@ def test_only_the_stored_version_has_descriptions() -> None:
     for version in (stored, older):
         status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
         assert status["default"] == {"observedGeneration": -1}
-
-
-FIRST_SENTENCES = {
-    "One. Two.": "One.",
-    "Rules (e.g. this, etc. and that). More.": "Rules (e.g. this, etc. and that).",
-    "Required. A list of\nterms. More.": "A list of terms.",
-    "Required: resource to select": "resource to select",
-}
-
-
-@pytest.mark.parametrize(("text", "expected"), FIRST_SENTENCES.items(), ids=FIRST_SENTENCES.keys())
-def test_first_sentence_of_a_text_of_kubernetes(text: str, expected: str) -> None:
-    assert first_sentence(text) == expected
 
 
 def test_lower_bound_has_a_cel_rule_with_the_remedy() -> None:

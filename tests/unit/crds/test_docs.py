@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from crds.crd import object_schema
-from crds.docs import page
 from crds.schema import Schema
 from memcached_api.memcached.types import MEMCACHED
 
@@ -41,11 +40,3 @@ def test_first_value_of_a_mode_is_its_default() -> None:
             field = field["properties"][name]
         if "enum" in field:
             assert f"Defaults to `{field['enum'][0]}`." in field["description"]
-
-
-def test_features_are_listed_with_how_they_are_switched_on_and_off() -> None:
-    lines = page([MEMCACHED]).splitlines()
-    assert "| Metrics | section with `enabled` | `monitoring: {}` | absent or `enabled: false` |" in lines
-    assert "| TLS for clients | section | `tls` with `secretName` | absent |" in lines
-    assert "| Pausing rollouts | boolean | `rollout.paused: true` | absent or `false` |" in lines
-    assert "| Slots with stable names | mode | `identity: Stable` | absent or `Pooled` |" in lines

@@ -92,14 +92,3 @@ def test_each_query_is_limited_to_the_selected_pods(dashboard: Dashboard) -> Non
     for title, expr in targets(dashboard).items():
         for each in selectors(expr):
             assert wanted.items() <= each.items(), title
-
-
-def test_unknown_metrics_and_invalid_expressions_are_errors() -> None:
-    metrics = exposed.caches()
-    assert unknown('sum({__name__=~"memcached_up|memcached_no"}) / memcached_none{a="b"}', metrics) == [
-        "memcached_no",
-        "memcached_none",
-    ]
-    assert exposed.caches() & exposed.operator() == {"up"}
-    with pytest.raises(ValueError, match="expected type matrix"):
-        names("sum by (pod) (rate(memcached_up))")

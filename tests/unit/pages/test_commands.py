@@ -1,31 +1,15 @@
 """Each block of commands in a page is run by a test, or says why not."""
 
 import ast
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from support.code_blocks import ROOT, SHELLS, Block, blocks, located, text_of, typed
+from pages.commands import SHELLS, Block, blocks
+from support.code_blocks import ROOT, located, text_of
 
 PAGES = ("README.md", *sorted(file.name for file in (ROOT / "docs").glob("*.md")))
 RUN_IN_PARTS = {"plugin.md"}
 """Pages whose examples one test runs all, with their output (tests/unit/plugin/test_page.py)."""
-REASONS = {
-    "publishes images": 6,
-    "needs a registry with the images": 2,
-    "needs a published release": 2,
-    "runs the tests": 3,
-    "needs another cluster": 2,
-    "needs Argo CD or Flux": 3,
-    "needs Velero": 1,
-    "deletes a kind that other tests use": 1,
-    "tests/simulation/test_proxies.py runs both kinds": 1,
-    "tests/simulation/test_proxies.py changes the reference": 1,
-    "tests/integration/test_migrating.py makes the same requests": 4,
-}
-"""Why blocks are not run, and how many."""
 
 
 def of_commands(page: str) -> list[Block]:
@@ -65,21 +49,6 @@ def test_each_block_of_commands_is_run_or_says_why_not() -> None:
     assert run <= found.keys()
 
 
-def test_reasons_are_counted() -> None:
-    assert Counter(block.reason for page in PAGES for block in of_commands(page) if block.reason) == REASONS
-
-
 def test_shells_of_other_names_are_not_used() -> None:
     others = {"bash", "shell", "zsh", ""}
     assert [page for page in PAGES for block in blocks(text_of(page)) if block.language in others] == []
-
-
-def test_typed_lines_of_a_console() -> None:
-    assert typed("$ a |\n    b\n output\n$ c\nmore\n") == "a |\n    b\nc\n"
-
-
-def test_block_that_does_not_exist() -> None:
-    with pytest.raises(AssertionError, match=r"README\.md contains 'no such text' 0 times"):
-        located("README.md", "no such text")
-    with pytest.raises(AssertionError, match=r"README\.md has only \d blocks after '## Example'"):
-        located("README.md", "## Example", 99)

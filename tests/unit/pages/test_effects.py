@@ -17,9 +17,3 @@ def test_each_field_is_in_one_row() -> None:
     for field in FIELDS:
         found = [name for name in shown if field == name or field.startswith(f"{name}.")]
         assert len(found) == (field not in LEFT_OUT), (field, found)
-
-
-def test_fields_with_other_needs_are_not_in_one_row() -> None:
-    text = blocks()["changes"]
-    assert "`agent.image`, `rollout.warmUp`: if there is an agent before and after the change | in place" in text
-    assert "`cache.extraArgs`: with `cache.warmRestart`, except `--disable-cas`" in text

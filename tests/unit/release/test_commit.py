@@ -112,22 +112,9 @@ def test_table_of_the_release_replaces_the_newest_one(changed: Mapping[str, str]
     assert (plan.released(changed, NEW, "").names, plan.released(changed, NEW, "").base) == (NAMES, BASE)
 
 
-def test_table_that_is_there_is_kept() -> None:
-    text = places.with_table(files()["pyproject.toml"], places.table(NEW, {"date": "2029-12-31", "skips": ["a.v1"]}))
-    made = plan.planned({**files(), "pyproject.toml": text}, NEW, DATE, NAMES, BASE)
-    assert made.date == "2029-12-31"
-    table = plan.tables(plan.changes({**files(), "pyproject.toml": text}, made))[NEW]
-    assert table == {"date": "2029-12-31", "skips": ["a.v1"]}
-
-
 def test_released_version_is_not_released_again() -> None:
     with pytest.raises(ReleaseError, match="is not newer than"):
         plan.planned(files(), project_version(), DATE, NAMES, BASE)
-
-
-def test_tree_of_another_version_is_not_built() -> None:
-    with pytest.raises(ReleaseError, match=f"^this tree is that of version {project_version()}, not of {NEW}"):
-        plan.released(files(), NEW, "")
 
 
 @pytest.mark.parametrize(
@@ -160,15 +147,6 @@ def test_release_that_others_cannot_use_is_not_committed(names: Names, base: str
 )
 def test_names_of_the_images(image: str, agent: str, names: Names) -> None:
     assert plan.names(files(), image, agent) == names
-
-
-def test_place_that_is_not_found_is_an_error() -> None:
-    moved = {**files(), "pyproject.toml": files()["pyproject.toml"].replace("version =", "VERSION =")}
-    with pytest.raises(ReleaseError, match=r"^pyproject.toml names the release's version 0 times instead of 1"):
-        places.edited(moved, {"version": NEW})
-    without = {name: text for name, text in files().items() if name != "docs/install.md"}
-    with pytest.raises(ReleaseError, match=r"^docs/install.md is missing"):
-        places.edited(without, {})
 
 
 GENERATED = ("bundle/", "catalog/", "dist/", "config/crd/bases/", "docs/api.md")

@@ -1,25 +1,24 @@
-"""The committed chart, rendered without Helm, has the objects of each variant in config/."""
+"""The committed chart has the objects of each variant in config/, and each of its settings changes only its own."""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
-from bundle.files import read_tree
 from bundle.installer import cluster_scoped
-from bundle.objects import Object, mapping, parse
+from bundle.objects import Object, parse
 from bundle.release import project_version
-from chart.generate import FOLDER, PAGE
+from chart.generate import FOLDER
 from chart.schema import OTHERS, RESERVED
-from support.charts import KEEP, MANAGED_BY, NAMESPACE, VARIANTS, by_key, comparable, defaults, merged, notes, objects
-from support.go_templates import TemplateError, Templates
+from support import air_gap
+from support.charts import KEEP, MANAGED_BY, NAMESPACE, VARIANTS, Key, by_key, comparable, merged
+from support.helm import objects
 from unit.config.rendered import ROOT, render_directory
 
-SCHEMA: Object = json.loads((ROOT / FOLDER / "values.schema.json").read_text())
 DIGEST = "sha256:" + "b" * 64
 CLIENTS = [{"ipBlock": {"cidr": "192.0.2.1/32"}}]
 ADD_ONS = ("config/network-policy", "config/prometheus", "config/grafana")
@@ -78,6 +77,12 @@ def test_another_namespace_is_that_of_kustomize(tmp_path: Path) -> None:
     (tmp_path / "kustomization.yaml").write_text(OUTER.format(base=base))
     assert comparable(objects({}, "caches")) == comparable(of_kustomize(str(tmp_path)))
     assert NAMESPACE not in json.dumps(objects(VARIANTS["everything"], "caches"))
+
+
+@pytest.mark.parametrize("namespace", ["123", "true"])
+def test_name_of_the_namespace_stays_a_text(namespace: str) -> None:
+    found = json.dumps(objects({}, "another-namespace")).replace("another-namespace", namespace)
+    assert objects({}, namespace) == json.loads(found)
 
 
 @pytest.mark.parametrize("source", ["operator", "cert-manager"])
@@ -157,10 +162,15 @@ EVERYWHERE: Mapping[str, Any] = {"commonLabels": {"team": "a"}, "commonAnnotatio
 """Settings of all objects."""
 
 
+@cache
+def with_add_ons() -> Mapping[Key, Object]:
+    """The objects with all add-ons."""
+    return by_key(objects(VARIANTS["add-ons"]))
+
+
 def changed_kinds(values: Object) -> set[str]:
     """The kinds of the objects that differ from those with all add-ons."""
-    base = VARIANTS["add-ons"]
-    before, after = by_key(objects(base)), by_key(objects(merged(dict(base), values)))
+    before, after = with_add_ons(), by_key(objects(merged(dict(VARIANTS["add-ons"]), values)))
     return {key[0] for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
@@ -177,28 +187,18 @@ def test_images_by_tag_and_by_digest() -> None:
     assert images == ["a/b:9", "a/b:9", f"a/b@{DIGEST}", f"a/b@{DIGEST}"]
 
 
-def leaves(values: Object, schema: Object, path: str = "") -> dict[str, tuple[Any, Object]]:
-    """Each setting with its default and its schema; fails if values and schema have different names."""
-    assert schema["additionalProperties"] is False
-    found: dict[str, tuple[Any, Object]] = {}
+def leaves(schema: Object, path: str = "") -> Iterator[str]:
+    """The path of each setting."""
     for name, each in schema["properties"].items():
-        place = f"{path}{name}"
         if "additionalProperties" in each and each.get("properties"):
-            found |= leaves(values[name], each, f"{place}.")
-        elif place not in OTHERS:
-            found[place] = values[name], each
-    assert values.keys() == schema["properties"].keys() - (OTHERS.keys() if not path else set())
-    return found
+            yield from leaves(each, f"{path}{name}.")
+        elif f"{path}{name}" not in OTHERS:
+            yield f"{path}{name}"
 
 
-def test_every_setting_has_a_test_a_description_a_default_and_a_place_in_the_docs() -> None:
-    found = leaves(defaults(), SCHEMA)
-    assert found.keys() == {*CHANGES, *EVERYWHERE}
-    page = (ROOT / PAGE).read_text()
-    for path, (default, schema) in found.items():
-        assert schema["default"] == default
-        assert schema["description"]
-        assert f"| `{path}` |" in page
+def test_every_setting_has_a_test() -> None:
+    schema: Object = json.loads((ROOT / FOLDER / "values.schema.json").read_text())
+    assert set(leaves(schema)) == {*CHANGES, *EVERYWHERE}
 
 
 def test_keys_that_the_chart_writes_cannot_be_set_as_common_ones() -> None:
@@ -210,54 +210,7 @@ def test_keys_that_the_chart_writes_cannot_be_set_as_common_ones() -> None:
             assert [key for key in written if not re.fullmatch("|".join(RESERVED), key)] == []
 
 
-def test_definitions_of_the_schema_exist_and_have_only_known_fields() -> None:
-    text = json.dumps(SCHEMA)
-    assert set(re.findall(r'"#/definitions/(\w+)"', text)) == SCHEMA["definitions"].keys()
-    for definition in SCHEMA["definitions"].values():
-        assert definition["additionalProperties"] is False
-    assert "x-kubernetes" not in text
-
-
-def test_notes_name_the_namespace_and_a_watched_one() -> None:
-    assert "-n team-a apply -f -" in notes(VARIANTS["namespaced"])
-    assert "kubectl apply -f -" in notes({})
-    assert ("crds.enabled is false" in notes(VARIANTS["minimal"]), "crds.enabled" in notes({})) == (True, False)
-    example = notes({}).split("<<EOF\n")[1].split("   EOF")[0]
-    assert parse(example, "NOTES.txt")[0]["kind"] == "Memcached"
-
-
-def test_metadata_of_the_chart() -> None:
-    chart = mapping((ROOT / FOLDER / "Chart.yaml").read_text(), "Chart.yaml")
-    assert (chart["name"], chart["version"], chart["appVersion"]) == (
-        "memcached-operator",
-        project_version(),
-        project_version(),
-    )
-    for name in ("changes", "crds", "crdsExamples", "images", "links"):
-        assert isinstance(chart["annotations"][f"artifacthub.io/{name}"], str)
-    images = parse_list(chart["annotations"]["artifacthub.io/images"])
-    containers = [
-        each["spec"]["template"]["spec"]["containers"][0] for each in objects({}) if each["kind"] == "Deployment"
-    ]
-    used = {container["image"] for container in containers}
-    used |= {each["value"] for container in containers for each in container["env"] if "RELATED_IMAGE" in each["name"]}
-    assert {each["image"] for each in images} == used
-
-
-def test_owners_on_artifact_hub_are_the_maintainers() -> None:
-    metadata = mapping((ROOT / "config/artifact-hub/artifacthub-repo.yml").read_text(), "artifacthub-repo.yml")
-    assert sorted(metadata) == ["owners", "repositoryID"], "Artifact Hub ignores a misspelled field"
-    assert str(UUID(metadata["repositoryID"])) == metadata["repositoryID"]
-    assert metadata["owners"] == mapping((ROOT / FOLDER / "Chart.yaml").read_text(), "Chart.yaml")["maintainers"]
-
-
-def parse_list(text: str) -> list[Object]:
-    """The items of an annotation of Artifact Hub."""
-    return mapping(f"items:\n{text}", "annotation")["items"]
-
-
-def test_templates_are_only_those_that_the_tests_can_render() -> None:
-    texts = read_tree(ROOT / FOLDER, "templates")
-    with pytest.raises(TemplateError, match="lookup: unknown function"):
-        Templates({"a": '{{ lookup "v1" "Secret" }}'}).render("a", {})
-    assert not any("lookup" in text for text in texts.values())
+def test_values_for_a_mirror_use_only_its_images_and_the_pull_secret() -> None:
+    found = air_gap.of_chart()
+    assert air_gap.images(found) == air_gap.mirrored()
+    assert air_gap.pull_secrets(found) == [["registry"]] * 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -52,7 +53,7 @@ def make(directory: Path) -> None:
     if stamp.exists():
         return
     if not find_spec("ensurepip"):
-        raise VenvError(f"{sys.executable} cannot make environments: install the package python3-venv")
+        install_ensurepip()
     version = sys.version.split()[0]
     # Not to standard output, which callers such as `$(make -s images-list)` read.
     print(f"Installing {LOCK.name} into {directory} with Python {version}: about a minute at first.", file=sys.stderr)
@@ -80,6 +81,14 @@ def check_version(version: tuple[int, ...], program: str) -> None:
             f"{program} is Python {found}, but {oldest} or newer is needed: "
             "install one and name it, for example `make venv PYTHON3=python3.13`"
         )
+
+
+def install_ensurepip() -> None:
+    """As root on Debian and Ubuntu, install what makes environments. Raises VenvError elsewhere."""
+    if os.geteuid() or not shutil.which("apt-get"):
+        raise VenvError(f"{sys.executable} cannot make environments: install the package python3-venv")
+    run("apt-get", "update", "-qq")
+    run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "python3-venv")
 
 
 def run(*words: str) -> None:

@@ -5,9 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from cluster.console.commands import Commands, perform
-from project import branches, catalogs, deployment, images, local, results
+from project import catalogs, deployment, images, local
 from project.demo import Demo
 from project.environment import end_on_signals, kubectl, use_kubectl
+from project.suites import branches, results
 
 EPILOG = """\
 Commands that need a cluster use that of KUBECONFIG; if it is not set, they start the project's own

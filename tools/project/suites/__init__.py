@@ -1,0 +1,1 @@
+"""The results of the suites, and the branches that they execute."""

@@ -1,4 +1,4 @@
-"""The kind Memcached of cache.example.com: its spec, status and defaults. The rules are in rules.py."""
+"""The kind Memcached of cache.example.com: its spec, status and defaults. The rules are in rules."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal

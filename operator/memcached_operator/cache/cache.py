@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from memcached_operator.cache.allowances import Allowances
-from memcached_operator.cache.forms import Kept, outline
+from memcached_operator.cache.forms import Kept
 from memcached_operator.cache.references import References
 from memcached_operator.cache.views import Views
 from memcached_operator.kube import labels
@@ -247,21 +247,6 @@ class Cache:
         entry = Entry(version, self.index_keys(key, obj), text, kept.needed, kept.complete, size, from_live_read)
         self._store(key, entry)
         return known is None or known.version < version
-
-    def put_oversized(self, resource: Resource, obj: Object) -> bool:
-        """Store that an object has a version of which only the metadata is known that identifies it.
-
-        Returns False if the version is not newer. Owner and labels are those that were known before.
-        """
-        key, version = key_of(resource, obj), version_of(obj)
-        known = self.entry(key)
-        if (known is not None and known.version >= version) or self._tombstones.get(key, -1) > version:
-            return False
-        self._tombstones.pop(key, None)
-        needed = self._retention.keep(self, key, obj).needed
-        keys = known.index_keys if known is not None else ()
-        self._store(key, Entry(version, keys, msgspec.json.encode(outline(obj)), needed=needed, complete=False))
-        return True
 
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""

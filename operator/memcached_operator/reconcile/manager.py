@@ -127,22 +127,16 @@ class Manager:
         if change == "deleted" and before is not None:
             self._keep_less(key.resource, before)
         self._enqueue(self._affected(key, obj))
-        if change == "oversized":
-            self._enqueue(self._retention.owners_of(self._cache, key))
         self._enqueue(self._observers(key, views, is_seen=before is not None and before.from_live_read))
-        if before is not None and (change == "oversized" or before.index_keys != self._cache.index_keys(key, obj)):
-            # The object had another owner or instance label before, or those of this version are not known.
+        if before is not None and before.index_keys != self._cache.index_keys(key, obj):
+            # The object had another owner or instance label before.
             self._enqueue(self._affected(key, before.object()))
 
     def _put(self, key: Key, change: Change, obj: Object) -> bool:
         """Update the cache. Returns False if the event is no news."""
-        match change:
-            case "updated":
-                return self._cache.put_event(key.resource, obj)
-            case "oversized":
-                return self._cache.put_oversized(key.resource, obj)
-            case "deleted":
-                return self._cache.remove(key, version_of(obj))
+        if change == "updated":
+            return self._cache.put_event(key.resource, obj)
+        return self._cache.remove(key, version_of(obj))
 
     def _keep_less(self, resource: Resource, before: Entry) -> None:
         """After the deletion of a custom resource, its children are those of others."""

@@ -160,7 +160,7 @@ class Reconciler:
         self._deferred.discard(key)
         if self._cache.revision != revision:
             if self._cache.entry(key) is None or self._retention.incomplete(self._cache, kind, cr):
-                # It was deleted meanwhile, or a child has become too large to be kept: not all of it is known now.
+                # It was deleted or recreated meanwhile, so not all of its children are known now.
                 self._queue.add(key)
                 return "requeue"
             del snapshot  # two would take twice the memory

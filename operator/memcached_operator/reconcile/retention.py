@@ -73,19 +73,15 @@ class Retention:
 
     def is_needed(self, cache: Cache, key: Key) -> bool:
         """Whether an existing custom resource can have a child of this name."""
-        return next(self.owners_of(cache, key), None) is not None
-
-    def owners_of(self, cache: Cache, key: Key) -> Iterator[Key]:
-        """The existing custom resources that can have a child of this name."""
-        for kind in self._kinds:
-            if key.resource in kind.owns:
-                for name, size in kind.owners(key.resource, key.name):
-                    owner = Key(kind.resource, key.namespace, name)
-                    if (entry := cache.entry(owner)) is not None and entry.size >= size:
-                        yield owner
+        return any(
+            (owner := cache.entry(Key(kind.resource, key.namespace, name))) is not None and owner.size >= size
+            for kind in self._kinds
+            if key.resource in kind.owns
+            for name, size in kind.owners(key.resource, key.name)
+        )
 
     def incomplete(self, cache: Cache, kind: ReconciledKind, cr: Object) -> list[Key]:
-        """The needed children of a custom resource that must be read, because they became needed or are very large."""
+        """The needed children of a custom resource that must be read, because they became needed."""
         meta = cr["metadata"]
         workloads = (Key(workload.resource, meta["namespace"], meta["name"]) for workload in kind.workloads)
         owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))

@@ -282,17 +282,6 @@ def test_object_is_kept_whole_when_it_becomes_needed() -> None:
     assert (entry.needed, len(entry.json) < 1000) == (False, True)
 
 
-def test_oversized_object_keeps_its_owner_and_is_read_if_it_is_needed() -> None:
-    cr = memcached()
-    cache = made(cr)
-    cache.put(SERVICES, large(SERVICES, "cache", version=5))
-    meta = {"name": "cache", "namespace": "test", "uid": "u", "resourceVersion": "6"}
-    assert cache.put_oversized(SERVICES, {"metadata": meta})
-    assert not cache.put_oversized(SERVICES, {"metadata": meta})
-    assert [key.name for key in cache.owned_by(SERVICES, "cr")] == ["cache"]
-    assert Retention([KIND]).incomplete(cache, KIND, cr) == [Key(SERVICES, "test", "cache")]
-
-
 def test_children_of_every_kind_are_found() -> None:
     cache = Cache(Retention([KIND, appservice()]))
     cache.put(APPSERVICES, memcached("web"))

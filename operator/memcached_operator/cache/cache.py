@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from memcached_operator.cache.allowances import Allowances
+from memcached_operator.cache.allowances import Allowances, Group
 from memcached_operator.cache.forms import Kept
 from memcached_operator.cache.references import References
 from memcached_operator.cache.views import Views
@@ -236,7 +236,6 @@ class Cache:
         if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
             return False
         if self._retention.drops(resource, obj):
-            self._allowances.forget(key)
             return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
         if known is not None and known.version == version and (known.needed, known.complete) == kept[1:]:
@@ -251,9 +250,7 @@ class Cache:
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""
         before = self._discard(key)
-        if entry.needed:
-            self._allowances.forget(key)
-        elif not self._allowances.reserve(key, len(entry.json)):
+        if not entry.needed and not self._allowances.reserve(_group(key, entry), len(entry.json)):
             self._report(key, before, None)
             return
         self.revision += 1
@@ -272,13 +269,6 @@ class Cache:
                 complete = known.complete and kept.complete
                 self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
 
-    def ignored(self, namespace: str) -> int:
-        """The number of objects of a namespace that are not stored: nothing needs them, and they exceed a limit.
-
-        At most allowances.MAX_COUNTED.
-        """
-        return self._allowances.ignored(namespace)
-
     def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
         """The number of known objects of a resource that carry the labels of one instance."""
         return len(self._index.get(("instance", resource, namespace, app_name, instance), ()))
@@ -288,7 +278,6 @@ class Cache:
         known = self.entry(key)
         if known is not None and known.version > version:
             return False
-        self._allowances.forget(key)
         # A tombstone is needed because the response to a write may arrive after the DELETED event.
         self._tombstones[key] = max(version, self._tombstones.pop(key, -1))
         if len(self._tombstones) > MAX_TOMBSTONES:
@@ -316,10 +305,6 @@ class Cache:
         entries.update(
             {key: each._replace(version=-1) for key, each in entries.items() if namespace in (None, key.namespace)}
         )
-
-    def forget_ignored(self, resource: Resource, namespace: str | None) -> None:
-        """Count again the objects of a resource that are ignored, from a list."""
-        self._allowances.forget_ignored(resource, namespace)
 
     def clear_tombstone(self, key: Key) -> None:
         """Remove the tombstone of an object before a live read, whose result is newer."""
@@ -350,7 +335,7 @@ class Cache:
         self.revision += 1
         self._shown.pop(key, None)
         if not known.needed:
-            self._allowances.release(key.namespace, len(known.json))
+            self._allowances.release(_group(key, known), len(known.json))
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
@@ -388,7 +373,6 @@ class Listing:
             self.version = version
             # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
             self._cache.forget_tombstones(self._resource, self._namespace, version)
-            self._cache.forget_ignored(self._resource, self._namespace)
         for item in items:
             self._cache.put(self._resource, item)
             if self._cache.entry(key := key_of(self._resource, item)) is not None:
@@ -400,6 +384,12 @@ class Listing:
         missing = [key for key in known if key not in self._listed]
         entries = {key: entry for key in missing if (entry := self._cache.entry(key)) is not None}
         return {key: entry for key, entry in entries.items() if self._cache.remove(key, self.version)}
+
+
+def _group(key: Key, entry: Entry) -> Group:
+    """The group of an entry that nothing needs. Objects with the operator's label must not displace those of others."""
+    is_foreign = ("foreign", key.resource, key.namespace) in entry.index_keys
+    return Group(key.namespace, key.resource if is_foreign else None)
 
 
 def version_of(obj: Object) -> int:

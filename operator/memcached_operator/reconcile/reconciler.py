@@ -9,12 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from memcached_operator import metrics
-from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, get_live
 from memcached_operator.kind import Intervention, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.labels import SELECTOR, selector_labels
+from memcached_operator.kube.labels import selector_labels
 from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
@@ -187,13 +186,6 @@ class Reconciler:
 
     def _notices(self, kind: ReconciledKind, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
-        if number := self._cache.ignored(namespace):
-            count = f"At least {number}" if number >= MAX_COUNTED else str(number)
-            yield (
-                f"{count} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "
-                f"no object of this operator, and exceed the limit of {MAX_OBJECTS} objects or {MAX_BYTES >> 20} MiB. "
-                "Delete them, or remove the label"
-            )
         for resource in kind.foreign.resources:
             if number := self._cache.unread(resource, namespace):
                 kind_of = f"{resource.kind}{'s' * (number > 1)}"

@@ -38,8 +38,6 @@ class Entry(NamedTuple):
     """What is kept of the object."""
     needed: bool = True
     """A plan can depend on it."""
-    complete: bool = True
-    """It has all that a plan reads."""
     size: int = 0
     """The number of pods of a custom resource."""
     from_live_read: bool = False
@@ -50,8 +48,8 @@ class Entry(NamedTuple):
         return msgspec.json.decode(self.json)
 
     def has(self, version: int) -> bool:
-        """True if it is this version, with all that is ever kept of it: only a list decides that again."""
-        return self.version == version and self.needed and self.complete
+        """True if it is this version, and a plan can depend on it: only a list decides that again."""
+        return self.version == version and self.needed
 
 
 class RetentionRules(Protocol):
@@ -62,7 +60,7 @@ class RetentionRules(Protocol):
         ...
 
     def drops(self, resource: Resource, obj: Object) -> bool:
-        """True for an object that nothing reads any more, as if it were deleted."""
+        """True for an object that nothing reads, as if it did not exist."""
         ...
 
     def observes(self, resource: Resource, obj: Object) -> bool:
@@ -238,12 +236,12 @@ class Cache:
         if self._retention.drops(resource, obj):
             return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
-        if known is not None and known.version == version and (known.needed, known.complete) == kept[1:]:
+        if known is not None and known.version == version and known.needed == kept.needed:
             return False
         self._tombstones.pop(key, None)
         size = self._retention.size(resource, obj)
         text = msgspec.json.encode(kept.obj)
-        entry = Entry(version, self.index_keys(key, obj), text, kept.needed, kept.complete, size, from_live_read)
+        entry = Entry(version, self.index_keys(key, obj), text, kept.needed, size, from_live_read)
         self._store(key, entry)
         return known is None or known.version < version
 
@@ -260,14 +258,11 @@ class Cache:
             self._views.change(index_key)
         self._report(key, before, entry)
 
-    def reconsider(self, keys: Iterable[Key]) -> None:
-        """Keep less of objects whose custom resource was deleted."""
+    def release(self, keys: Iterable[Key]) -> None:
+        """Keep objects whose custom resource was deleted only within the limits of their namespace."""
         for key in keys:
             if (known := self.entry(key)) is not None:
-                kept = self._retention.keep(self, key, known.object())
-                text = msgspec.json.encode(kept.obj)
-                complete = known.complete and kept.complete
-                self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
+                self._store(key, known._replace(needed=False))
 
     def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
         """The number of known objects of a resource that carry the labels of one instance."""

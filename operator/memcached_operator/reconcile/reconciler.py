@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
-from memcached_operator.cache.live import StaleError, ensure_exists, get_live
+from memcached_operator.cache.live import StaleError, ensure_exists
 from memcached_operator.kind import Intervention, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import selector_labels
@@ -23,7 +23,6 @@ from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.ownership import may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
-from memcached_operator.reconcile.retention import Retention
 from memcached_operator.reconcile.sizes import head, smallest
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.runtime.tasks import Measured
@@ -50,14 +49,12 @@ class Reconciler:
         cache: Cache,
         queue: Queue[Key],
         kinds: Iterable[ReconciledKind],
-        retention: Retention | None = None,
         missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
     ) -> None:
         self._client = client
         self._cache = cache
         self._queue = queue
         self._kinds = {kind.resource: kind for kind in kinds}
-        self._retention = retention or Retention(self._kinds.values())
         self._missing = missing
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
@@ -135,9 +132,6 @@ class Reconciler:
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
-        # A plan that reads a part of a child would take the rest for removed.
-        for child_key in self._retention.incomplete(self._cache, kind, cr):
-            await get_live(self._client, self._cache, child_key)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
@@ -158,8 +152,7 @@ class Reconciler:
             return "requeue"
         self._deferred.discard(key)
         if self._cache.revision != revision:
-            if self._cache.entry(key) is None or self._retention.incomplete(self._cache, kind, cr):
-                # It was deleted or recreated meanwhile, so not all of its children are known now.
+            if self._cache.entry(key) is None:  # it was deleted meanwhile
                 self._queue.add(key)
                 return "requeue"
             del snapshot  # two would take twice the memory

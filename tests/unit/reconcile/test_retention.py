@@ -25,7 +25,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.controller import memcached as memcached_kind
-from memcached_operator.reconcile.retention import MAX_POD, SURGE, Retention
+from memcached_operator.reconcile.retention import MAX_POD, MAX_SLOT, SURGE, Retention
 from unit.builders import LABELS, memcached, owned, pod
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
@@ -51,8 +51,7 @@ NAMES: dict[str, tuple[Resource, str, bool]] = {
     "other workload": (STATEFULSETS, "cache", True),
     "workload of another": (DEPLOYMENTS, "other", False),
     "Service": (SERVICES, "cache", True),
-    "first slot": (SERVICES, "cache-0", True),
-    "last slot": (SERVICES, "cache-1", True),
+    "large Service of a slot": (SERVICES, "cache-1", False),
     "slot that does not exist": (SERVICES, "cache-2", False),
     "slot with a long number": (SERVICES, "cache-" + "0" * 200, False),
     "slot of another": (SERVICES, "other-0", False),
@@ -62,25 +61,31 @@ NAMES: dict[str, tuple[Resource, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("resource", "name", "is_whole"), NAMES.values(), ids=NAMES.keys())
-def test_only_children_of_existing_objects_are_kept_whole(resource: Resource, name: str, is_whole: bool) -> None:
+@pytest.mark.parametrize(("resource", "name", "is_needed"), NAMES.values(), ids=NAMES.keys())
+def test_only_children_of_existing_objects_are_kept_in_any_case(resource: Resource, name: str, is_needed: bool) -> None:
     cache = made(memcached(size=2))
     obj = large(resource, name)
     cache.put(resource, obj)
     entry = cache.entry(key_of(resource, obj))
     assert entry is not None
-    assert (entry.needed, entry.complete, len(entry.json) > 300_000) == (is_whole, is_whole, is_whole)
+    assert entry.needed == is_needed
+    assert len(entry.json) > 300_000
 
 
-def test_owner_and_labels_of_other_objects_are_kept() -> None:
-    cache = made(memcached())
-    cache.put(SERVICES, large(SERVICES, "other", labels={**LABELS, "theirs": LARGE}))
-    (key,) = cache.owned_by(SERVICES, "cr")
-    (entry,) = cache.entries_of_instance(SERVICES, "test", "memcached", "cache")
-    found = entry.object()
-    assert (key.name, found["metadata"]["name"], found["metadata"]["labels"]) == ("other", "other", LABELS)
-    assert found["metadata"]["resourceVersion"]
-    assert found["metadata"]["uid"]
+SLOTS = {"first": ("cache-0", True), "last": ("cache-1", True), "none": ("cache-2", False), "other": ("b-0", False)}
+
+
+@pytest.mark.parametrize(("name", "is_needed"), SLOTS.values(), ids=SLOTS.keys())
+def test_services_of_slots_are_kept_in_any_case_if_they_are_small(name: str, is_needed: bool) -> None:
+    cache = made(memcached(size=2))
+    cache.put(SERVICES, owned(resource=SERVICES, name=name))
+    assert needed(cache, SERVICES) == is_needed
+    entry = cache.entry(Key(SERVICES, "test", name))
+    assert entry is not None
+    for more, expected in ((0, is_needed), (1, False)):
+        text = "x" * (MAX_SLOT - len(entry.json) - len(',"a":""') + more)
+        cache.put(SERVICES, {**owned(resource=SERVICES, name=name, version=11 + more), "a": text})
+        assert needed(cache, SERVICES) == expected
 
 
 @pytest.mark.parametrize(
@@ -222,22 +227,53 @@ def test_what_nothing_needs_is_limited_per_namespace(
     assert [key.name for key in cache.keys(resource) if key.namespace == "test"] == ["new"]
 
 
-def test_object_is_kept_whole_when_it_becomes_needed() -> None:
-    cache = made()
-    child = large(SERVICES, "cache")
-    cache.put(SERVICES, child)
+def test_children_of_a_deleted_object_count_until_it_is_created_again() -> None:
+    cache = made(memcached())
+    keys = [Key(resource, "test", "cache") for resource in (SERVICES, DEPLOYMENTS)]
+    for key in keys:
+        cache.put(key.resource, large(key.resource, "cache"))
     cr = memcached()
-    retention = Retention([KIND])
-    assert retention.incomplete(cache, KIND, cr) == []
-    cache.put(MEMCACHEDS, cr)
-    assert retention.incomplete(cache, KIND, cr) == [key_of(SERVICES, child)]
-    assert not cache.put(SERVICES, child)  # it is no news, but stored
-    assert retention.incomplete(cache, KIND, cr) == []
     cache.remove(key_of(MEMCACHEDS, cr), 1000)
-    cache.reconsider(retention.of_deleted(cache, KIND, cr))
-    entry = cache.entry(key_of(SERVICES, child))
-    assert entry is not None
-    assert (entry.needed, len(entry.json) < 1000) == (False, True)
+    cache.release(Retention([KIND]).of_deleted(cache, KIND, cr))
+    assert [cache.bytes_of(key) > 300_000 for key in keys] == [True, True]
+    assert (needed(cache, SERVICES), needed(cache, DEPLOYMENTS)) == (0, 0)
+    cache.put(MEMCACHEDS, memcached(uid="later", version=1001))
+    assert not cache.put(SERVICES, large(SERVICES, "cache")), "it is no news"
+    assert (needed(cache, SERVICES), needed(cache, DEPLOYMENTS)) == (1, 0)
+
+
+def test_children_of_deleted_objects_are_limited() -> None:
+    crs = [memcached(f"cache-{number}", uid=f"cr-{number}") for number in range(20)]
+    cache = made(*crs)
+    for cr in crs:
+        cache.put(SERVICES, {**large(SERVICES, cr["metadata"]["name"]), "more": LARGE * 3})
+    for cr in crs:
+        cache.remove(key_of(MEMCACHEDS, cr), 1000)
+        cache.release(Retention([KIND]).of_deleted(cache, KIND, {**cr, "metadata": {**cr["metadata"], "uid": "cr"}}))
+    assert kept_bytes(cache, SERVICES, "test") <= allowances.MAX_BYTES
+    assert needed(cache, SERVICES) == 0
+
+
+HPA_TARGETS: dict[str, tuple[str, str, bool]] = {
+    "of a workload": ("apps/v1", "Deployment", True),
+    "of another object": ("cache.example.com/v1", "Memcached", False),
+}
+
+
+@pytest.mark.parametrize(("version", "kind", "is_kept"), HPA_TARGETS.values(), ids=HPA_TARGETS.keys())
+def test_object_of_others_that_no_plan_reads_is_not_kept(version: str, kind: str, is_kept: bool) -> None:
+    cache = made(memcached())
+    target = {"apiVersion": version, "kind": kind, "name": "cache"}
+    found = {**junk(AUTOSCALERS, "a"), "spec": {"scaleTargetRef": target}}
+    assert cache.put_event(AUTOSCALERS, found) == is_kept
+    assert len(cache.keys(AUTOSCALERS)) == is_kept
+
+
+def test_budget_of_an_earlier_object_is_kept_whole() -> None:
+    """It is no foreign object, and may become needed."""
+    cache = made()
+    cache.put(POD_DISRUPTION_BUDGETS, large(POD_DISRUPTION_BUDGETS, "cache"))
+    assert cache.bytes_of(Key(POD_DISRUPTION_BUDGETS, "test", "cache")) > 300_000
 
 
 def test_children_of_every_kind_are_found() -> None:
@@ -246,4 +282,4 @@ def test_children_of_every_kind_are_found() -> None:
     cache.put(SERVICES, large(SERVICES, "web"))
     entry = cache.entry(Key(SERVICES, "test", "web"))
     assert entry is not None
-    assert entry.complete
+    assert entry.needed

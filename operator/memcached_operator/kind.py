@@ -310,8 +310,3 @@ class ReconciledKind:
         """The key of a desired child."""
         type_ = (child["apiVersion"], child["kind"])
         return key_of(next(owned for owned in self.owns if (owned.api_version, owned.kind) == type_), child)
-
-    def expect_owner(self, key: Key, cr: Object) -> None:
-        """Raise ValueError if `owners` does not name `cr` for this child: then the cache does not keep it whole."""
-        if cr["metadata"]["name"] not in (name for name, _ in self.owners(key.resource, key.name)):
-            raise ValueError(f"the function `owners` of {self.resource.kind} does not name the owner of {key}")

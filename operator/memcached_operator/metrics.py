@@ -112,9 +112,3 @@ PROXIES = ProxyGauges(
 )
 REGISTRY.register(PROXIES)
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)
-IGNORED_OBJECTS = Gauge(
-    "memcached_operator_ignored_objects",
-    "Objects with the operator's label that belong to no object of it and are too many to be kept, per namespace.",
-    ["namespace"],
-    registry=REGISTRY,
-)

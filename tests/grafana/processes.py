@@ -1,6 +1,5 @@
 """The operator for its dashboard: two controllers on a real API server, and admission, with work and with errors."""
 
-import asyncio
 import http.client
 import itertools
 import json
@@ -20,10 +19,9 @@ from faults.webhook import Files, review
 from integration.confined import create_account
 from integration.control_plane import NAMESPACES, ControlPlane
 from memcached_api.memcached.types import MEMCACHED
-from memcached_operator.cache.allowances import MAX_OBJECTS
 from memcached_operator.certificates.pki import issue
-from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import CONFIG_MAPS, Key, Object, Resource
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_webhooks.admission import path_of
 from support.clients import in_threads
@@ -35,14 +33,9 @@ NAMESPACE, CACHES = "memcached-operator-system", "shop"
 CONTROLLERS = ("6d9f5c7b84-h8k2x", "6d9f5c7b84-q4mzw")
 ADMISSION = ("7c5b9d8f64-v2tlr",)
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles")
-FLOODED = "legacy"
-FLOOD: int = MAX_OBJECTS + 40
-"""ConfigMaps in the namespace FLOODED with the operator's label that belong to nothing: more than it keeps."""
 CERTIFICATE = timedelta(days=90)
 POLL = 0.2
 """Seconds between two looks at a process."""
-PARALLEL = 40
-"""Requests at the same time."""
 
 
 def targets(ports: dict[str, int]) -> list[dict[str, object]]:
@@ -58,9 +51,8 @@ def targets(ports: dict[str, int]) -> list[dict[str, object]]:
 @contextmanager
 def started(plane: ControlPlane, directory: Path) -> Generator[dict[str, int]]:
     """Run the processes with work during the block; returns the port of the metrics of each pod."""
-    for name in (NAMESPACE, CACHES, FLOODED):
+    for name in (NAMESPACE, CACHES):
         plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    _flood(plane)
     plane.create(ROLES, _role())
     account = create_account(plane, "controller", directory, NAMESPACE, role="incomplete")
     ports = {f"memcached-operator-controller-manager-{each}": free_port() for each in CONTROLLERS}
@@ -84,19 +76,6 @@ def _role() -> Object:
     rules = [each for each in role["rules"] if each["apiGroups"] not in (["app.example.com"], ["networking.k8s.io"])]
     read = {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["get", "list", "watch"]}
     return {"metadata": {"name": "incomplete"}, "rules": [*rules, read, *lease["rules"]]}
-
-
-def _flood(plane: ControlPlane) -> None:
-    labels = {"app.kubernetes.io/managed-by": "memcached-operator"}
-
-    async def create(client: ApiClient) -> None:
-        path = CONFIG_MAPS.path(FLOODED)
-        for start in range(0, FLOOD, PARALLEL):
-            names = [f"flood-{number}" for number in range(start, start + PARALLEL)]
-            objects = [{"metadata": {"name": name, "labels": labels}} for name in names]
-            await asyncio.gather(*(client.request("POST", path, each) for each in objects))
-
-    plane.call(create)
 
 
 @contextmanager

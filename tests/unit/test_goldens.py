@@ -28,6 +28,16 @@ def test_children_equal_the_golden_byte_for_byte(path: Path) -> None:
     assert goldens.render(goldens.objects(path)[0]) == path.read_text()
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_owner_of_every_child_is_known_by_its_name(path: Path) -> None:
+    """The cache keeps children in any case, if `owners` names an existing object."""
+    cr, *children = goldens.objects(path)
+    kind = goldens.KINDS[cr["kind"].lower()]
+    keys = map(kind.key_of, children)
+    unknown = [key for key in keys if cr["metadata"]["name"] not in dict(kind.owners(key.resource, key.name))]
+    assert unknown == []
+
+
 @pytest.mark.parametrize("path", goldens.released().values(), ids=goldens.released().keys())
 def test_upgrade_does_not_change_children_of_an_earlier_release(path: Path) -> None:
     cr, *before = goldens.objects(path)

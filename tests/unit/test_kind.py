@@ -9,7 +9,6 @@ from memcached_api.kind import Checked
 from memcached_api.values import nested_field
 from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
 from memcached_operator.kube.resource import Object
-from unit.reconcile.test_apply import SERVICE, Owner, child
 
 
 class Spec(msgspec.Struct):
@@ -69,11 +68,3 @@ def test_specs_are_kept_as_far_as_number_and_bytes_allow(size: int, kept: int) -
     for each in reversed(objects):  # the newest are known
         checked(each)
     assert len(seen) == len(objects) + 2
-
-
-def test_child_with_a_name_that_its_kind_does_not_know_is_an_error() -> None:
-    """The cache would not keep it whole, and each reconciliation would write it again."""
-    owner = Owner()
-    with pytest.raises(ValueError, match="does not name the owner of Service"):
-        owner.apply(child(SERVICE._replace(name="stranger")))
-    assert owner.api.verbs() == []

@@ -4,7 +4,6 @@ from typing import Final
 
 from dashboards.model import (
     CERTIFICATE,
-    NOTES,
     PROBLEMS,
     Color,
     Dashboard,
@@ -226,22 +225,11 @@ OBJECTS: Final = Row(
             "Objects with an older image",
             "Memcached objects whose image, or agent's image, is not the default of this release. Upgrades of the "
             "operator do not change it. To update, set `spec.image` or `spec.agent.image`.",
-            12,
+            24,
             queries=[
                 Query(f"max(memcached_operator_outdated_images{{{SELECTED}}})", "memcached"),
                 Query(f"max(memcached_operator_outdated_agents{{{SELECTED}}})", "agent"),
             ],
-        ),
-        Graph(
-            "Ignored objects",
-            "Objects with the operator's label that belong to no object of it and are too many to be kept, by "
-            "namespace. Delete them.",
-            12,
-            queries=[
-                Query(f"max by (exported_namespace) (memcached_operator_ignored_objects{{{SELECTED}}})",
-                      "{{exported_namespace}}"),
-            ],
-            thresholds=NOTES,
         ),
     ],
 )  # fmt: skip

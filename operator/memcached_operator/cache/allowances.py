@@ -2,91 +2,61 @@
 
 import logging
 from collections import Counter
-from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
-from memcached_operator import metrics
-from memcached_operator.kube.resource import Key, Resource
+from memcached_operator.kube.resource import Resource
 
 log = logging.getLogger(__name__)
 
-MAX_BYTES: Final = 8 * 2**20
-MAX_OBJECTS: Final = 2000
-"""Bytes and number of the objects of a namespace that are stored although nothing needs them."""
+MAX_BYTES: Final = 4 * 2**20
+"""Bytes of the objects of a namespace with the operator's label that belong to no custom resource. If one is created
+again, it finds its orphaned workload and pods: a thousand pods with agents."""
 
-MAX_COUNTED: Final = 10_000
-"""Ignored objects of a namespace that are counted: each one is remembered, so that it counts once."""
+MAX_FOREIGN_BYTES: Final = 2 * 2**20
+"""Bytes of the objects of others, of one resource: several times as many as plans read, which report that they do not
+read all."""
 
 OVERHEAD: Final = 1024
 """Bytes that an object takes besides its JSON: its keys in the cache and in the index."""
 
 
+class Group(NamedTuple):
+    """Objects that have a limit together: those of others of a resource, or with None those with our label."""
+
+    namespace: str
+    resource: Resource | None = None
+
+
 class Allowances:
-    """Counts by namespace what is stored, and what was ignored."""
+    """Counts by group what is kept."""
 
     def __init__(self) -> None:
-        self._bytes: Counter[str] = Counter()
-        self._objects: Counter[str] = Counter()
-        # The hashes of the names, because these have up to 253 characters.
-        self._ignored: dict[str, dict[Resource, set[int]]] = {}
-        self._warned: set[str] = set()  # the namespaces that the log names, once per list
+        self._bytes: Counter[Group] = Counter()
+        self._exceeded: set[Group] = set()
 
-    def reserve(self, key: Key, size: int) -> bool:
-        """Count an object that is to be stored. Returns False if that would exceed a limit."""
-        namespace = key.namespace
-        if self._objects[namespace] >= MAX_OBJECTS or self._bytes[namespace] + size + OVERHEAD > MAX_BYTES:
-            self._ignore(key)
+    def reserve(self, group: Group, size: int) -> bool:
+        """Count an object that is to be kept. Returns False if that would exceed the limit."""
+        limit = MAX_FOREIGN_BYTES if group.resource else MAX_BYTES
+        if self._bytes[group] + size + OVERHEAD > limit:
+            self._warn(group, limit)
             return False
-        self._objects[namespace] += 1
-        self._bytes[namespace] += size + OVERHEAD
-        self.forget(key)
+        self._bytes[group] += size + OVERHEAD
         return True
 
-    def release(self, namespace: str, size: int) -> None:
-        """Count that an object is not stored any more."""
-        self._objects[namespace] -= 1
-        self._bytes[namespace] -= size + OVERHEAD
-        if not self._objects[namespace]:
-            del self._objects[namespace], self._bytes[namespace]
+    def release(self, group: Group, size: int) -> None:
+        """Count that an object is not kept any more."""
+        self._bytes[group] -= size + OVERHEAD
+        if not self._bytes[group]:
+            del self._bytes[group]
 
-    def forget(self, key: Key) -> None:
-        """Count an object as not ignored: it was deleted, or it is stored now."""
-        names = self._ignored.get(key.namespace, {}).get(key.resource)
-        if names is not None and hash(key.name) in names:
-            names.discard(hash(key.name))
-            self._report(key.namespace)
-
-    def forget_ignored(self, resource: Resource, namespace: str | None) -> None:
-        """Count those of a resource again, from a list of one namespace or of all."""
-        for name in [namespace] if namespace else list(self._ignored):
-            self._ignored.get(name, {}).pop(resource, None)
-            self._report(name)
-            if name not in self._ignored:
-                self._warned.discard(name)
-
-    def ignored(self, namespace: str) -> int:
-        """The number of objects of a namespace that were not stored, at most MAX_COUNTED."""
-        return sum(map(len, self._ignored.get(namespace, {}).values()))
-
-    def _ignore(self, key: Key) -> None:
-        if key.namespace not in self._warned:
-            self._warned.add(key.namespace)
+    def _warn(self, group: Group, limit: int) -> None:
+        """Log the first object of a group that is ignored."""
+        if group not in self._exceeded:
+            self._exceeded.add(group)
+            what = group.resource.plural if group.resource else "objects with this operator's label"
             log.warning(
-                "namespace %r contains more than %d objects, or %d MiB, with this operator's label that belong to no "
-                "object of this operator; additional objects are ignored",
-                key.namespace,
-                MAX_OBJECTS,
-                MAX_BYTES >> 20,
+                "namespace %r: %s that belong to no object of this operator exceed %d MiB; the others are ignored",
+                group.namespace,
+                what,
+                limit >> 20,
             )
-        names = self._ignored.setdefault(key.namespace, {}).setdefault(key.resource, set())
-        if self.ignored(key.namespace) < MAX_COUNTED:
-            names.add(hash(key.name))
-            self._report(key.namespace)
-
-    def _report(self, namespace: str) -> None:
-        if number := self.ignored(namespace):
-            metrics.IGNORED_OBJECTS.labels(namespace).set(number)
-        else:
-            self._ignored.pop(namespace, None)
-            with suppress(KeyError):
-                metrics.IGNORED_OBJECTS.remove(namespace)

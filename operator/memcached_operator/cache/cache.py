@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from memcached_operator.cache.allowances import Allowances
-from memcached_operator.cache.forms import Kept, outline
+from memcached_operator.cache.allowances import Allowances, Group
+from memcached_operator.cache.forms import Kept
 from memcached_operator.cache.references import References
 from memcached_operator.cache.views import Views
 from memcached_operator.kube import labels
@@ -38,8 +38,6 @@ class Entry(NamedTuple):
     """What is kept of the object."""
     needed: bool = True
     """A plan can depend on it."""
-    complete: bool = True
-    """It has all that a plan reads."""
     size: int = 0
     """The number of pods of a custom resource."""
     from_live_read: bool = False
@@ -50,8 +48,8 @@ class Entry(NamedTuple):
         return msgspec.json.decode(self.json)
 
     def has(self, version: int) -> bool:
-        """True if it is this version, with all that is ever kept of it: only a list decides that again."""
-        return self.version == version and self.needed and self.complete
+        """True if it is this version, and a plan can depend on it: only a list decides that again."""
+        return self.version == version and self.needed
 
 
 class RetentionRules(Protocol):
@@ -62,7 +60,7 @@ class RetentionRules(Protocol):
         ...
 
     def drops(self, resource: Resource, obj: Object) -> bool:
-        """True for an object that nothing reads any more, as if it were deleted."""
+        """True for an object that nothing reads, as if it did not exist."""
         ...
 
     def observes(self, resource: Resource, obj: Object) -> bool:
@@ -236,39 +234,21 @@ class Cache:
         if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
             return False
         if self._retention.drops(resource, obj):
-            self._allowances.forget(key)
             return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
-        if known is not None and known.version == version and (known.needed, known.complete) == kept[1:]:
+        if known is not None and known.version == version and known.needed == kept.needed:
             return False
         self._tombstones.pop(key, None)
         size = self._retention.size(resource, obj)
         text = msgspec.json.encode(kept.obj)
-        entry = Entry(version, self.index_keys(key, obj), text, kept.needed, kept.complete, size, from_live_read)
+        entry = Entry(version, self.index_keys(key, obj), text, kept.needed, size, from_live_read)
         self._store(key, entry)
         return known is None or known.version < version
-
-    def put_oversized(self, resource: Resource, obj: Object) -> bool:
-        """Store that an object has a version of which only the metadata is known that identifies it.
-
-        Returns False if the version is not newer. Owner and labels are those that were known before.
-        """
-        key, version = key_of(resource, obj), version_of(obj)
-        known = self.entry(key)
-        if (known is not None and known.version >= version) or self._tombstones.get(key, -1) > version:
-            return False
-        self._tombstones.pop(key, None)
-        needed = self._retention.keep(self, key, obj).needed
-        keys = known.index_keys if known is not None else ()
-        self._store(key, Entry(version, keys, msgspec.json.encode(outline(obj)), needed=needed, complete=False))
-        return True
 
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""
         before = self._discard(key)
-        if entry.needed:
-            self._allowances.forget(key)
-        elif not self._allowances.reserve(key, len(entry.json)):
+        if not entry.needed and not self._allowances.reserve(_group(key, entry), len(entry.json)):
             self._report(key, before, None)
             return
         self.revision += 1
@@ -278,21 +258,11 @@ class Cache:
             self._views.change(index_key)
         self._report(key, before, entry)
 
-    def reconsider(self, keys: Iterable[Key]) -> None:
-        """Keep less of objects whose custom resource was deleted."""
+    def release(self, keys: Iterable[Key]) -> None:
+        """Keep objects whose custom resource was deleted only within the limits of their namespace."""
         for key in keys:
             if (known := self.entry(key)) is not None:
-                kept = self._retention.keep(self, key, known.object())
-                text = msgspec.json.encode(kept.obj)
-                complete = known.complete and kept.complete
-                self._store(key, known._replace(json=text, needed=kept.needed, complete=complete))
-
-    def ignored(self, namespace: str) -> int:
-        """The number of objects of a namespace that are not stored: nothing needs them, and they exceed a limit.
-
-        At most allowances.MAX_COUNTED.
-        """
-        return self._allowances.ignored(namespace)
+                self._store(key, known._replace(needed=False))
 
     def count_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> int:
         """The number of known objects of a resource that carry the labels of one instance."""
@@ -303,7 +273,6 @@ class Cache:
         known = self.entry(key)
         if known is not None and known.version > version:
             return False
-        self._allowances.forget(key)
         # A tombstone is needed because the response to a write may arrive after the DELETED event.
         self._tombstones[key] = max(version, self._tombstones.pop(key, -1))
         if len(self._tombstones) > MAX_TOMBSTONES:
@@ -331,10 +300,6 @@ class Cache:
         entries.update(
             {key: each._replace(version=-1) for key, each in entries.items() if namespace in (None, key.namespace)}
         )
-
-    def forget_ignored(self, resource: Resource, namespace: str | None) -> None:
-        """Count again the objects of a resource that are ignored, from a list."""
-        self._allowances.forget_ignored(resource, namespace)
 
     def clear_tombstone(self, key: Key) -> None:
         """Remove the tombstone of an object before a live read, whose result is newer."""
@@ -365,7 +330,7 @@ class Cache:
         self.revision += 1
         self._shown.pop(key, None)
         if not known.needed:
-            self._allowances.release(key.namespace, len(known.json))
+            self._allowances.release(_group(key, known), len(known.json))
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
@@ -403,7 +368,6 @@ class Listing:
             self.version = version
             # The list reflects every deletion of its namespace up to its version, so it supersedes older tombstones.
             self._cache.forget_tombstones(self._resource, self._namespace, version)
-            self._cache.forget_ignored(self._resource, self._namespace)
         for item in items:
             self._cache.put(self._resource, item)
             if self._cache.entry(key := key_of(self._resource, item)) is not None:
@@ -415,6 +379,12 @@ class Listing:
         missing = [key for key in known if key not in self._listed]
         entries = {key: entry for key in missing if (entry := self._cache.entry(key)) is not None}
         return {key: entry for key, entry in entries.items() if self._cache.remove(key, self.version)}
+
+
+def _group(key: Key, entry: Entry) -> Group:
+    """The group of an entry that nothing needs. Objects with the operator's label must not displace those of others."""
+    is_foreign = ("foreign", key.resource, key.namespace) in entry.index_keys
+    return Group(key.namespace, key.resource if is_foreign else None)
 
 
 def version_of(obj: Object) -> int:

@@ -41,8 +41,6 @@ class Kept(NamedTuple):
     obj: Object
     needed: bool = True
     """A plan can depend on it, so it is stored whatever its size."""
-    complete: bool = True
-    """It has all that a plan reads."""
 
 
 def whole(obj: Object) -> Object:
@@ -56,7 +54,7 @@ def whole(obj: Object) -> Object:
 
 
 def outline(obj: Object) -> Object:
-    """The identity of an object: enough to find its owner, and to delete it."""
+    """The identity of an object, with its owner and our labels."""
     own = obj["metadata"]
     meta = _only(own, _IDENTITY)
     if kept_labels := _only(nested_map(own, "labels"), _LABELS):

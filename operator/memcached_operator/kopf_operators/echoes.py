@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from memcached_operator.kube.bodies import MAX_BODY, MIB, TooLargeError, lines
+from memcached_operator.kube.bodies import lines
 from memcached_operator.kube.reflector import IsKnown
 from memcached_operator.kube.resource import Key, Resource
 
@@ -52,11 +52,9 @@ class NewEvents:
 
         kopf would keep an unfinished line of any length. Raises TooLargeError, which ends the watch; a list follows.
         """
-        async for line in lines(self._content.iter_chunked(n), MAX_BODY):
-            if line.cut:
-                raise TooLargeError(f"an event has more than {MAX_BODY // MIB} MiB")
-            if line.text and self._is_new(line.text):
-                yield line.text + b"\n"
+        async for line in lines(self._content.iter_chunked(n)):
+            if line and self._is_new(line):
+                yield line + b"\n"
 
     def _is_new(self, line: bytes) -> bool:
         try:

@@ -1,50 +1,24 @@
 """Reads responses of a bounded size: anyone who may write objects decides how large they are."""
 
-import re
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
-from typing import Final, NamedTuple
+from typing import Final
 
 MIB: Final = 2**20
 
 MAX_BODY: Final = 16 * MIB
-"""Bytes of a response with one object. etcd stores at most 1.5 MiB (`--max-request-bytes`), of which JSON makes up
-to six times as much: `<` becomes `\\u003c`."""
+"""Bytes of a response with one object, or of an event. etcd stores at most 1.5 MiB (`--max-request-bytes`), of which
+JSON makes up to six times as much: `<` becomes `\\u003c`."""
 
 MAX_PAGE: Final = 4 * MIB
 """Bytes of a page of a list with several objects. A larger page is read again with fewer objects."""
 
-MAX_LINE: Final = 2 * MIB
-"""Bytes of an event of a watch that are kept."""
-
-_HEAD: Final = 4096  # bytes of an event with what identifies its object
-_TEXT: Final = r'"(?:[^"\\]{0,300})"'
-_IDENTITY: Final = re.compile(
-    rf'\{{"type":"(?P<type>ADDED|MODIFIED|DELETED)","object":\{{(?:"kind":{_TEXT},"apiVersion":{_TEXT},)?'
-    rf'"metadata":\{{"name":"(?P<name>[^"\\]{{1,253}})",(?:"generateName":{_TEXT},)?'
-    rf'"namespace":"(?P<namespace>[^"\\]{{1,63}})",(?:"selfLink":{_TEXT},)?'
-    r'"uid":"(?P<uid>[^"\\]{1,64})","resourceVersion":"(?P<version>[0-9]{1,20})"'
-)
+LARGE_LINE: Final = 2 * MIB
+"""Bytes of an event after which the rest of it is read in turn: only one of all watches reads such an event."""
 
 
 class TooLargeError(Exception):
     """A response has more bytes than are read."""
-
-
-class Line(NamedTuple):
-    """A line of a response. `cut`: it is longer than the limit, and only its start is kept."""
-
-    text: bytes
-    cut: bool = False
-
-
-class Identity(NamedTuple):
-    """The fields of an object that the start of its event contains."""
-
-    event_type: str
-    namespace: str
-    name: str
-    uid: str
-    version: str
 
 
 async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes:
@@ -59,30 +33,27 @@ async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes:
     return b"".join(received)
 
 
-async def lines(chunks: AsyncIterable[bytes], limit: int = MAX_LINE) -> AsyncGenerator[Line]:
-    """Yield complete lines, of at most `limit` bytes. An unterminated last line is dropped."""
-    rest, cut = bytearray(), False
-    async for chunk in chunks:
-        start = 0
-        while (end := chunk.find(b"\n", start)) >= 0:
-            rest += chunk[start:end]
-            yield _line(rest, cut or len(rest) > limit)
-            rest, cut, start = bytearray(), False, end + 1
-        rest += chunk[start:]
-        if len(rest) > limit:
-            del rest[_HEAD:]
-            cut = True
+async def lines(chunks: AsyncIterable[bytes], turn: asyncio.Lock | None = None) -> AsyncGenerator[bytes]:
+    """Yield complete lines. An unterminated last line is dropped. Raises TooLargeError if one exceeds MAX_BODY.
 
-
-def _line(text: bytearray, cut: bool) -> Line:
-    return Line(bytes(text[:_HEAD] if cut else text), cut)
-
-
-def identity(head: bytes) -> Identity | None:
-    """The identity of the object of an event that was cut.
-
-    None if the start of the event does not show it: the API server writes the name of a built-in type first, but that
-    of a custom resource after its annotations.
+    `turn`: held while the rest of a large line is read.
     """
-    match = _IDENTITY.match(head.decode(errors="replace"))
-    return None if match is None else Identity(*match.group("type", "namespace", "name", "uid", "version"))
+    rest, held, turn = bytearray(), False, turn or asyncio.Lock()
+    try:
+        async for chunk in chunks:
+            for number, part in enumerate(chunk.split(b"\n")):
+                if number:  # the part before this one has ended a line
+                    if held:
+                        turn.release()
+                        held = False
+                    line, rest = bytes(rest), bytearray()
+                    yield line
+                    del line
+                rest += part
+                if len(rest) > MAX_BODY:
+                    raise TooLargeError(f"an event has more than {MAX_BODY // MIB} MiB")
+            if not held and len(rest) > LARGE_LINE:
+                held = await turn.acquire()
+    finally:
+        if held:
+            turn.release()

@@ -101,6 +101,7 @@ class ApiClient:
         self._session = session
         self._may_write = may_write
         self._pages = asyncio.Semaphore(PAGES)
+        self._large_line = asyncio.Lock()
 
     async def request(
         self,
@@ -195,11 +196,7 @@ class ApiClient:
     async def watch(
         self, resource: Resource, namespace: str | None, selector: str, version: str
     ) -> AsyncGenerator[tuple[str, Object]]:
-        """Yield type and object of every event after `version`, until the API server ends the watch.
-
-        Of an object that is too large to be read here, only the metadata that identifies it, with the type OVERSIZED
-        unless it was deleted.
-        """
+        """Yield type and object of every event after `version`, until the API server ends the watch."""
         params = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
         params["timeoutSeconds"] = str(random.randint(*WATCH_TIMEOUT_RANGE))  # noqa: S311 - jitter, not a secret
         if selector:
@@ -211,8 +208,13 @@ class ApiClient:
                 metrics.REQUESTS.labels(str(response.status), "GET").inc()
                 if response.status >= 400:
                     raise api_error(response.status, response.headers, await response.content.read(MAX_ERROR))
-                async for line in bodies.lines(response.content.iter_any()):
-                    yield _oversized(line.text, resource) if line.cut else _event(line.text)
+                async for line in bodies.lines(response.content.iter_any(), self._large_line):
+                    event = _event(line)
+                    del line
+                    yield event
+                    del event
+        except bodies.TooLargeError as error:
+            raise ApiError(410, "Oversized", f"{resource.plural}: {error}") from None  # list it again
         except (aiohttp.ClientError, ConfigError, OSError) as error:
             raise connection_error(error) from error
 
@@ -298,22 +300,6 @@ def _event(line: bytes) -> tuple[str, Object]:
             status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
         )
     return event.type, validated(event.object, bookmark=event.type == "BOOKMARK")
-
-
-def _oversized(head: bytes, resource: Resource) -> tuple[str, Object]:
-    """The known part of an object that is too large. Raises ApiError to have the resource listed again."""
-    identity = bodies.identity(head)
-    if identity is None:
-        message = f"an event of {resource.plural} is longer than {bodies.MAX_LINE} bytes"
-        raise ApiError(410, "Oversized", message)
-    metadata = {
-        "name": identity.name,
-        "namespace": identity.namespace,
-        "uid": identity.uid,
-        "resourceVersion": identity.version,
-    }
-    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-    return identity.event_type if identity.event_type == "DELETED" else "OVERSIZED", obj
 
 
 def _too_large(request: str) -> ApiError:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -19,8 +19,7 @@ from memcached_operator.kube.resource import Key, Object, Resource
 
 log = logging.getLogger(__name__)
 
-Change = Literal["updated", "deleted", "oversized"]
-"""`oversized`: updated, but of the object only its metadata is known that identifies it."""
+Change = Literal["updated", "deleted"]
 
 EventHandler = Callable[[Resource, Change, Object], None]
 """Called for each event; must not block and must not raise."""
@@ -169,12 +168,9 @@ def explain(error: ApiError) -> str:
     return "the resource is not served; install the CRDs" if error.code == 404 else str(error)
 
 
-_CHANGES: Mapping[str, Change] = {"DELETED": "deleted", "OVERSIZED": "oversized"}
-
-
 async def _watch(client: ApiClient, reflector: Reflector, on_event: EventHandler) -> None:
     events = client.watch(reflector.resource, reflector.namespace, reflector.selector, reflector.version)
     async for event_type, obj in events:
         if event_type != "BOOKMARK":
-            on_event(reflector.resource, _CHANGES.get(event_type, "updated"), obj)
+            on_event(reflector.resource, "deleted" if event_type == "DELETED" else "updated", obj)
         reflector.version = max(reflector.version, obj["metadata"]["resourceVersion"], key=lambda text: int(text or 0))

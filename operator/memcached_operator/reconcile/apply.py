@@ -77,14 +77,12 @@ class Applier:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
-        Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it, and
-        ValueError for a child whose name is not one that the kind's `owners` knows.
+        Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it.
         """
         result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
         desired_keys, written = set[Key](), set[Key]()
         for child in desired:
             key = kind.key_of(child)
-            kind.expect_owner(key, snapshot.cr)
             desired_keys.add(key)
             intended = build_intent(snapshot.cr, child)
             if (delay := self.reverts.delay(snapshot.cr, key, intended)) > 0:
@@ -152,7 +150,7 @@ class Applier:
         template of a paused rollout.
         """
         cr = snapshot.cr
-        live = await self._newest(snapshot, key)
+        live = self._newest(snapshot, key)
         step = decide(cr, child, live)
         unknown = unknown or (key not in snapshot.children and is_controlled_by(live, cr))
         if step.action is Action.CONFLICT or (step.action is Action.CREATE and is_reported(cr)):
@@ -164,11 +162,9 @@ class Applier:
             raise StaleError
         return step
 
-    async def _newest(self, snapshot: Snapshot, key: Key) -> Object | None:
-        """The child of the snapshot, unless the cache has changed since, or has not kept all of it."""
+    def _newest(self, snapshot: Snapshot, key: Key) -> Object | None:
+        """The child of the snapshot, unless the cache has changed since."""
         child, entry = snapshot.children.get(key), self._cache.entry(key)
-        if entry is not None and not entry.complete:
-            return await self._refresh(key)
         if child is not None and entry is not None and version_of(child) == entry.version:
             return child
         return None if entry is None else entry.object()

@@ -65,7 +65,7 @@ class Manager:
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
         self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
         self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
-        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._retention, self._missing)
+        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._missing)
         # What is only observed must not prevent the start of a kind: an older role may lack the permission to list it.
         optional = {resource for kind in kinds for resource in kind.optional} | self._observed.difference(
             self.child_resources
@@ -125,29 +125,23 @@ class Manager:
         if not self._put(key, change, obj) or (change == "updated" and self._keeps_content(key, before)):
             return
         if change == "deleted" and before is not None:
-            self._keep_less(key.resource, before)
+            self._release(key.resource, before)
         self._enqueue(self._affected(key, obj))
-        if change == "oversized":
-            self._enqueue(self._retention.owners_of(self._cache, key))
         self._enqueue(self._observers(key, views, is_seen=before is not None and before.from_live_read))
-        if before is not None and (change == "oversized" or before.index_keys != self._cache.index_keys(key, obj)):
-            # The object had another owner or instance label before, or those of this version are not known.
+        if before is not None and before.index_keys != self._cache.index_keys(key, obj):
+            # The object had another owner or instance label before.
             self._enqueue(self._affected(key, before.object()))
 
     def _put(self, key: Key, change: Change, obj: Object) -> bool:
         """Update the cache. Returns False if the event is no news."""
-        match change:
-            case "updated":
-                return self._cache.put_event(key.resource, obj)
-            case "oversized":
-                return self._cache.put_oversized(key.resource, obj)
-            case "deleted":
-                return self._cache.remove(key, version_of(obj))
+        if change == "updated":
+            return self._cache.put_event(key.resource, obj)
+        return self._cache.remove(key, version_of(obj))
 
-    def _keep_less(self, resource: Resource, before: Entry) -> None:
+    def _release(self, resource: Resource, before: Entry) -> None:
         """After the deletion of a custom resource, its children are those of others."""
         if (kind := self._kind_of(resource)) is not None:
-            self._cache.reconsider(self._retention.of_deleted(self._cache, kind, before.object()))
+            self._cache.release(self._retention.of_deleted(self._cache, kind, before.object()))
 
     def _keeps_content(self, key: Key, before: Entry | None) -> bool:
         """True if only the status of an observed object has changed, which no plan reads."""
@@ -270,7 +264,7 @@ class Manager:
         reflector.version = str(listing.version)
         if self._kind_of(resource):
             for before in deleted.values():
-                self._keep_less(resource, before)
+                self._release(resource, before)
             self._enqueue(deleted)
         if not reflector.synced.is_set():
             log.info("listed %s", reflector)

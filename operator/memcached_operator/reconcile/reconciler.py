@@ -9,12 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from memcached_operator import metrics
-from memcached_operator.cache.allowances import MAX_BYTES, MAX_COUNTED, MAX_OBJECTS
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
-from memcached_operator.cache.live import StaleError, ensure_exists, get_live
+from memcached_operator.cache.live import StaleError, ensure_exists
 from memcached_operator.kind import Intervention, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.labels import SELECTOR, selector_labels
+from memcached_operator.kube.labels import selector_labels
 from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
@@ -24,7 +23,6 @@ from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.ownership import may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
-from memcached_operator.reconcile.retention import Retention
 from memcached_operator.reconcile.sizes import head, smallest
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.runtime.tasks import Measured
@@ -51,14 +49,12 @@ class Reconciler:
         cache: Cache,
         queue: Queue[Key],
         kinds: Iterable[ReconciledKind],
-        retention: Retention | None = None,
         missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
     ) -> None:
         self._client = client
         self._cache = cache
         self._queue = queue
         self._kinds = {kind.resource: kind for kind in kinds}
-        self._retention = retention or Retention(self._kinds.values())
         self._missing = missing
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
@@ -136,9 +132,6 @@ class Reconciler:
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
-        # A plan that reads a part of a child would take the rest for removed.
-        for child_key in self._retention.incomplete(self._cache, kind, cr):
-            await get_live(self._client, self._cache, child_key)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
@@ -159,8 +152,7 @@ class Reconciler:
             return "requeue"
         self._deferred.discard(key)
         if self._cache.revision != revision:
-            if self._cache.entry(key) is None or self._retention.incomplete(self._cache, kind, cr):
-                # It was deleted meanwhile, or a child has become too large to be kept: not all of it is known now.
+            if self._cache.entry(key) is None:  # it was deleted meanwhile
                 self._queue.add(key)
                 return "requeue"
             del snapshot  # two would take twice the memory
@@ -187,13 +179,6 @@ class Reconciler:
 
     def _notices(self, kind: ReconciledKind, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
-        if number := self._cache.ignored(namespace):
-            count = f"At least {number}" if number >= MAX_COUNTED else str(number)
-            yield (
-                f"{count} objects in namespace {namespace} are ignored. They have the label {SELECTOR} but belong to "
-                f"no object of this operator, and exceed the limit of {MAX_OBJECTS} objects or {MAX_BYTES >> 20} MiB. "
-                "Delete them, or remove the label"
-            )
         for resource in kind.foreign.resources:
             if number := self._cache.unread(resource, namespace):
                 kind_of = f"{resource.kind}{'s' * (number > 1)}"

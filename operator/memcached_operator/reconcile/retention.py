@@ -19,12 +19,16 @@ MAX_POD: Final = 8192
 MAX_SIZE: Final = 1000
 """Pods of an object that are kept in any case: as many as a Memcached with slots may have."""
 
+MAX_SLOT: Final = 100 * 1024
+"""Bytes of the Service of a slot that is kept in any case. It usually has 2 KiB, with all annotations and labels that a
+spec can contain 98 KiB. A Memcached can have MAX_SIZE of them."""
+
 SURGE: Final = 16
 """Pods that are kept besides twice the size of an object, for a rollout and for pods that are being deleted."""
 
 
 class Retention:
-    """Keeps custom resources and their children whole, of pods the used fields, and of all others little.
+    """Keeps custom resources and their children whole, and of pods and of the objects of others the used fields.
 
     A child is an object with the name of a child of an existing custom resource, whatever its labels.
     """
@@ -33,6 +37,7 @@ class Retention:
         self._kinds = tuple(kinds)
         self._by_resource = {kind.resource: kind for kind in self._kinds}
         self._by_app = {kind.app_name: kind for kind in self._kinds}
+        self._own = {*self._by_resource, *(owned for kind in self._kinds for owned in kind.owns)}
 
     def keep(self, cache: Cache, key: Key, obj: Object) -> Kept:
         """The part of an object that is kept."""
@@ -40,16 +45,21 @@ class Retention:
             return Kept(forms.whole(obj))
         if key.resource == PODS:
             return self._pod(cache, key, obj)
-        if self.is_needed(cache, key):
-            return Kept(forms.whole(obj))
+        kept = forms.whole(obj)
+        needed = self.is_needed(cache, key, kept)
         for kind in self._kinds:
-            if kind.foreign.includes(key.resource, obj):
+            if not needed and kind.foreign.includes(key.resource, obj) and cache.is_foreign(key, obj):
                 return Kept({**forms.outline(obj), **kind.foreign.reads(obj)}, needed=False)
-        return Kept(forms.outline(obj), needed=False, complete=False)
+        return Kept(kept, needed)
 
     def drops(self, resource: Resource, obj: Object) -> bool:
-        """True for a completed pod. Evicted ones stay until they are deleted, and must not displace those that run."""
-        return resource == PODS and has_completed(obj)
+        """True for a completed pod, and for an object of others that no plan reads.
+
+        Evicted pods stay until they are deleted, and must not displace those that run.
+        """
+        if resource == PODS:
+            return has_completed(obj)
+        return resource not in self._own and not self.observes(resource, obj)
 
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""
@@ -71,29 +81,16 @@ class Retention:
         sizes = (size if isinstance(size, int) else 1, replicas if isinstance(replicas, int) else 0)
         return min(max(sizes), MAX_SIZE)
 
-    def is_needed(self, cache: Cache, key: Key) -> bool:
-        """Whether an existing custom resource can have a child of this name."""
-        return next(self.owners_of(cache, key), None) is not None
-
-    def owners_of(self, cache: Cache, key: Key) -> Iterator[Key]:
-        """The existing custom resources that can have a child of this name."""
-        for kind in self._kinds:
-            if key.resource in kind.owns:
-                for name, size in kind.owners(key.resource, key.name):
-                    owner = Key(kind.resource, key.namespace, name)
-                    if (entry := cache.entry(owner)) is not None and entry.size >= size:
-                        yield owner
-
-    def incomplete(self, cache: Cache, kind: ReconciledKind, cr: Object) -> list[Key]:
-        """The needed children of a custom resource that must be read, because they became needed or are very large."""
-        meta = cr["metadata"]
-        workloads = (Key(workload.resource, meta["namespace"], meta["name"]) for workload in kind.workloads)
-        owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
-        return [
-            key
-            for key in dict.fromkeys([*workloads, *owned])
-            if (entry := cache.entry(key)) is not None and not entry.complete and self.is_needed(cache, key)
+    def is_needed(self, cache: Cache, key: Key, kept: Object) -> bool:
+        """Whether an existing custom resource can have a child of this name, and few children like it."""
+        sizes = [
+            size
+            for kind in self._kinds
+            if key.resource in kind.owns
+            for name, size in kind.owners(key.resource, key.name)
+            if (owner := cache.entry(Key(kind.resource, key.namespace, name))) is not None and owner.size >= size
         ]
+        return 0 in sizes or (bool(sizes) and len(msgspec.json.encode(kept)) <= MAX_SLOT)
 
     def of_deleted(self, cache: Cache, kind: ReconciledKind, cr: Object) -> Iterator[Key]:
         """The objects that were needed for a custom resource that does not exist any more."""

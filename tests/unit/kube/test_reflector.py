@@ -9,7 +9,6 @@ from aiohttp import web
 
 from memcached_operator import metrics
 from memcached_operator.kube import reflector as module
-from memcached_operator.kube.bodies import MAX_LINE
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.reflector import Reflector
 from memcached_operator.kube.resource import PODS, SERVICES, Object, Resource
@@ -88,13 +87,6 @@ def test_every_event_except_bookmarks_is_handled() -> None:
     events = [line("ADDED", 8), line("MODIFIED", 9), line("BOOKMARK", 10, ""), line("DELETED", 11)]
     watching = Watching(response(200, "".join(events))).until(2)
     assert watching.events == [("pods", "updated", "a"), ("pods", "updated", "a"), ("pods", "deleted", "a")]
-
-
-def test_event_of_a_large_object_is_reported_as_such() -> None:
-    start = '{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"c",'
-    large = f'{start}"resourceVersion":"8"}},"spec":"{"x" * MAX_LINE}"}}\n'
-    watching = Watching(response(200, large)).until(2)
-    assert (watching.events, watching.versions) == ([("pods", "oversized", "a")], ["7", "8"])
 
 
 def test_watch_resumes_where_the_last_one_ended() -> None:

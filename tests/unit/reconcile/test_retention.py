@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.cache import allowances
 from memcached_operator.cache.cache import Cache
@@ -26,7 +25,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.controller import memcached as memcached_kind
-from memcached_operator.reconcile.retention import MAX_POD, SURGE, Retention
+from memcached_operator.reconcile.retention import MAX_POD, MAX_SLOT, SURGE, Retention
 from unit.builders import LABELS, memcached, owned, pod
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
@@ -52,8 +51,7 @@ NAMES: dict[str, tuple[Resource, str, bool]] = {
     "other workload": (STATEFULSETS, "cache", True),
     "workload of another": (DEPLOYMENTS, "other", False),
     "Service": (SERVICES, "cache", True),
-    "first slot": (SERVICES, "cache-0", True),
-    "last slot": (SERVICES, "cache-1", True),
+    "large Service of a slot": (SERVICES, "cache-1", False),
     "slot that does not exist": (SERVICES, "cache-2", False),
     "slot with a long number": (SERVICES, "cache-" + "0" * 200, False),
     "slot of another": (SERVICES, "other-0", False),
@@ -63,25 +61,31 @@ NAMES: dict[str, tuple[Resource, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize(("resource", "name", "is_whole"), NAMES.values(), ids=NAMES.keys())
-def test_only_children_of_existing_objects_are_kept_whole(resource: Resource, name: str, is_whole: bool) -> None:
+@pytest.mark.parametrize(("resource", "name", "is_needed"), NAMES.values(), ids=NAMES.keys())
+def test_only_children_of_existing_objects_are_kept_in_any_case(resource: Resource, name: str, is_needed: bool) -> None:
     cache = made(memcached(size=2))
     obj = large(resource, name)
     cache.put(resource, obj)
     entry = cache.entry(key_of(resource, obj))
     assert entry is not None
-    assert (entry.needed, entry.complete, len(entry.json) > 300_000) == (is_whole, is_whole, is_whole)
+    assert entry.needed == is_needed
+    assert len(entry.json) > 300_000
 
 
-def test_owner_and_labels_of_other_objects_are_kept() -> None:
-    cache = made(memcached())
-    cache.put(SERVICES, large(SERVICES, "other", labels={**LABELS, "theirs": LARGE}))
-    (key,) = cache.owned_by(SERVICES, "cr")
-    (entry,) = cache.entries_of_instance(SERVICES, "test", "memcached", "cache")
-    found = entry.object()
-    assert (key.name, found["metadata"]["name"], found["metadata"]["labels"]) == ("other", "other", LABELS)
-    assert found["metadata"]["resourceVersion"]
-    assert found["metadata"]["uid"]
+SLOTS = {"first": ("cache-0", True), "last": ("cache-1", True), "none": ("cache-2", False), "other": ("b-0", False)}
+
+
+@pytest.mark.parametrize(("name", "is_needed"), SLOTS.values(), ids=SLOTS.keys())
+def test_services_of_slots_are_kept_in_any_case_if_they_are_small(name: str, is_needed: bool) -> None:
+    cache = made(memcached(size=2))
+    cache.put(SERVICES, owned(resource=SERVICES, name=name))
+    assert needed(cache, SERVICES) == is_needed
+    entry = cache.entry(Key(SERVICES, "test", name))
+    assert entry is not None
+    for more, expected in ((0, is_needed), (1, False)):
+        text = "x" * (MAX_SLOT - len(entry.json) - len(',"a":""') + more)
+        cache.put(SERVICES, {**owned(resource=SERVICES, name=name, version=11 + more), "a": text})
+        assert needed(cache, SERVICES) == expected
 
 
 @pytest.mark.parametrize(
@@ -153,11 +157,11 @@ def test_pods_are_needed_as_far_as_their_object_can_have_them() -> None:
 def test_completed_pods_do_not_displace_others(phase: str) -> None:
     """Evicted pods keep their owner and stay until they are deleted: a node under pressure can leave thousands."""
     cache = made(memcached(size=3))
-    for number in range(allowances.MAX_OBJECTS + 100):
+    for number in range(allowances.MAX_BYTES // allowances.OVERHEAD):
         assert not cache.put(PODS, pod(f"a-{number}", phase=phase)), "no reconcile needs it"
     for number in range(3):
         assert cache.put(PODS, pod(f"b-{number}"))
-    assert (needed(cache, PODS), len(cache.keys(PODS)), cache.ignored("test")) == (3, 3, 0)
+    assert (needed(cache, PODS), len(cache.keys(PODS))) == (3, 3)
 
 
 def test_completed_pod_counts_as_deleted() -> None:
@@ -175,122 +179,101 @@ def test_large_pod_is_not_needed() -> None:
     assert needed(cache, PODS) == 0
 
 
-@pytest.mark.parametrize(
-    ("size", "kept", "expected"),
-    [(10, allowances.MAX_OBJECTS, 2000), (1_000_000, 8, 8)],
-    ids=["many", "large"],
-)
+def junk(resource: Resource, name: str, namespace: str = "test", size: int = 0) -> Object:
+    """An object that nothing needs. `size`: the bytes of a PodDisruptionBudget's selector."""
+    meta = {"name": name, "namespace": namespace, "uid": "u" * 36, "resourceVersion": "1"}
+    typed = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta}
+    return {**typed, "spec": {"selector": {"a": "x" * size} if size else None}}
+
+
+LIMITS: dict[str, tuple[Resource, int, int]] = {
+    "labeled": (CONFIG_MAPS, 0, allowances.MAX_BYTES),
+    "many foreign": (POD_DISRUPTION_BUDGETS, 0, allowances.MAX_FOREIGN_BYTES),
+    "large foreign": (POD_DISRUPTION_BUDGETS, 500_000, allowances.MAX_FOREIGN_BYTES),
+}
+
+
+def kept_bytes(cache: Cache, resource: Resource, namespace: str) -> int:
+    """The bytes of the objects of a resource in a namespace, as they are counted."""
+    keys = [key for key in cache.keys(resource) if key.namespace == namespace]
+    return sum(cache.bytes_of(key) + allowances.OVERHEAD for key in keys)
+
+
+@pytest.mark.parametrize(("resource", "size", "limit"), LIMITS.values(), ids=LIMITS.keys())
 def test_what_nothing_needs_is_limited_per_namespace(
-    size: int, kept: int, expected: int, caplog: pytest.LogCaptureFixture
+    resource: Resource, size: int, limit: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """`size`: bytes of what is read of each."""
     cache = made(memcached())
-    for namespace in ("test", "other"):
-        for number in range(kept + 3):
-            meta = {"name": f"b{number}", "namespace": namespace, "resourceVersion": "1"}
-            cache.put(POD_DISRUPTION_BUDGETS, {"metadata": meta, "spec": {"selector": {"a": "x" * size}}})
-    own = [sum(key.namespace == each for key in cache.keys(POD_DISRUPTION_BUDGETS)) for each in ("test", "other")]
-    assert own[0] == own[1]
-    assert expected - 1 <= own[0] <= expected
-    assert cache.ignored("test") == kept + 3 - own[0]
-    warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
-    assert len(warnings) == 2  # one per namespace
-    # Children are stored in any case.
-    cache.put(SERVICES, large(SERVICES, "cache"))
-    assert cache.get(Key(SERVICES, "test", "cache")) is not None
-    # Room is found again by the next list.
-    listing = cache.listing(POD_DISRUPTION_BUDGETS, "test")
+    namespaces = ("test", "other")
+    for namespace in namespaces:
+        for number in range(limit // allowances.OVERHEAD):
+            cache.put(resource, junk(resource, f"b{number}", namespace, size))
+        largest = max(map(cache.bytes_of, cache.keys(resource))) + allowances.OVERHEAD
+        assert limit - largest < kept_bytes(cache, resource, namespace) <= limit
+    warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
+    assert [f"namespace '{each}'" in text for each, text in zip(namespaces, warnings, strict=True)] == [True, True]
+    # Children, and objects of another group, are stored in any case.
+    for other in (SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, AUTOSCALERS):
+        if other != resource:
+            cache.put(other, large(other, "cache") if other == SERVICES else junk(other, "a"))
+            assert len(cache.keys(other)) == 1
+    if resource == POD_DISRUPTION_BUDGETS:
+        assert cache.unread(resource, "test") > 0, "a status reports that plans do not read all"
+    # There is room for others after the next list.
+    listing = cache.listing(resource, "test")
     listing.add([], 100)
     listing.end()
-    assert (list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")), cache.ignored("test")) == ([], 0)
+    cache.put(resource, junk(resource, "new"))
+    assert [key.name for key in cache.keys(resource) if key.namespace == "test"] == ["new"]
 
 
-def junk(name: str, version: int = 1, **meta: Any) -> Object:
-    """A ConfigMap that nothing needs."""
-    return {"metadata": {"name": name, "namespace": "test", "resourceVersion": str(version), **meta}}
-
-
-def ignored() -> float | None:
-    """The metric of the namespace."""
-    return metrics.REGISTRY.get_sample_value("memcached_operator_ignored_objects", {"namespace": "test"})
-
-
-def test_ignored_object_counts_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_children_of_a_deleted_object_count_until_it_is_created_again() -> None:
     cache = made(memcached())
-    names = [f"a{number}" for number in range(allowances.MAX_OBJECTS + 50)]
-    for version in (1, 2, 3):
-        for name in names:
-            cache.put_event(CONFIG_MAPS, junk(name, version))
-    assert (cache.ignored("test"), ignored()) == (50, 50)
-    for name in names[-20:]:
-        cache.remove(Key(CONFIG_MAPS, "test", name), 4)
-    assert (cache.ignored("test"), ignored()) == (30, 30)
-    for name in names[: allowances.MAX_OBJECTS]:
-        cache.remove(Key(CONFIG_MAPS, "test", name), 4)
-    for name in names[-50:-20]:
-        cache.put_event(CONFIG_MAPS, junk(name, 5))
-    assert (cache.ignored("test"), ignored()) == (0, None)
-    for name in names:
-        cache.put_event(CONFIG_MAPS, junk(name, 6))
-    assert cache.ignored("test") == 50
-    assert len(caplog.records) == 1, "one message until the next list"
-
-
-def test_ignored_pod_that_has_completed_does_not_count() -> None:
-    cache = made()
-    for number in range(allowances.MAX_OBJECTS + 2):
-        cache.put(PODS, pod(f"a{number}", version=1))
-    assert cache.ignored("test") == 2
-    cache.put(PODS, pod(f"a{allowances.MAX_OBJECTS}", version=2, phase="Failed"))
-    assert cache.ignored("test") == 1
-
-
-def test_ignored_object_that_becomes_needed_does_not_count() -> None:
-    cache = made()
-    for name in [*(f"a{number}" for number in range(allowances.MAX_OBJECTS)), "cache-connection"]:
-        cache.put(CONFIG_MAPS, junk(name))
-    assert cache.ignored("test") == 1
-    cache.put(MEMCACHEDS, memcached())
-    cache.put(CONFIG_MAPS, junk("cache-connection"))
-    assert cache.ignored("test") == 0
-
-
-def test_number_of_ignored_objects_that_are_remembered_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allowances, "MAX_OBJECTS", 0)
-    monkeypatch.setattr(allowances, "MAX_COUNTED", 5)
-    cache = made()
-    for number in range(20):
-        cache.put(CONFIG_MAPS, junk(f"a{number}"))
-    assert cache.ignored("test") == 5
-
-
-def test_object_is_kept_whole_when_it_becomes_needed() -> None:
-    cache = made()
-    child = large(SERVICES, "cache")
-    cache.put(SERVICES, child)
+    keys = [Key(resource, "test", "cache") for resource in (SERVICES, DEPLOYMENTS)]
+    for key in keys:
+        cache.put(key.resource, large(key.resource, "cache"))
     cr = memcached()
-    retention = Retention([KIND])
-    assert retention.incomplete(cache, KIND, cr) == []
-    cache.put(MEMCACHEDS, cr)
-    assert retention.incomplete(cache, KIND, cr) == [key_of(SERVICES, child)]
-    assert not cache.put(SERVICES, child)  # it is no news, but stored
-    assert retention.incomplete(cache, KIND, cr) == []
     cache.remove(key_of(MEMCACHEDS, cr), 1000)
-    cache.reconsider(retention.of_deleted(cache, KIND, cr))
-    entry = cache.entry(key_of(SERVICES, child))
-    assert entry is not None
-    assert (entry.needed, len(entry.json) < 1000) == (False, True)
+    cache.release(Retention([KIND]).of_deleted(cache, KIND, cr))
+    assert [cache.bytes_of(key) > 300_000 for key in keys] == [True, True]
+    assert (needed(cache, SERVICES), needed(cache, DEPLOYMENTS)) == (0, 0)
+    cache.put(MEMCACHEDS, memcached(uid="later", version=1001))
+    assert not cache.put(SERVICES, large(SERVICES, "cache")), "it is no news"
+    assert (needed(cache, SERVICES), needed(cache, DEPLOYMENTS)) == (1, 0)
 
 
-def test_oversized_object_keeps_its_owner_and_is_read_if_it_is_needed() -> None:
-    cr = memcached()
-    cache = made(cr)
-    cache.put(SERVICES, large(SERVICES, "cache", version=5))
-    meta = {"name": "cache", "namespace": "test", "uid": "u", "resourceVersion": "6"}
-    assert cache.put_oversized(SERVICES, {"metadata": meta})
-    assert not cache.put_oversized(SERVICES, {"metadata": meta})
-    assert [key.name for key in cache.owned_by(SERVICES, "cr")] == ["cache"]
-    assert Retention([KIND]).incomplete(cache, KIND, cr) == [Key(SERVICES, "test", "cache")]
+def test_children_of_deleted_objects_are_limited() -> None:
+    crs = [memcached(f"cache-{number}", uid=f"cr-{number}") for number in range(20)]
+    cache = made(*crs)
+    for cr in crs:
+        cache.put(SERVICES, {**large(SERVICES, cr["metadata"]["name"]), "more": LARGE * 3})
+    for cr in crs:
+        cache.remove(key_of(MEMCACHEDS, cr), 1000)
+        cache.release(Retention([KIND]).of_deleted(cache, KIND, {**cr, "metadata": {**cr["metadata"], "uid": "cr"}}))
+    assert kept_bytes(cache, SERVICES, "test") <= allowances.MAX_BYTES
+    assert needed(cache, SERVICES) == 0
+
+
+HPA_TARGETS: dict[str, tuple[str, str, bool]] = {
+    "of a workload": ("apps/v1", "Deployment", True),
+    "of another object": ("cache.example.com/v1", "Memcached", False),
+}
+
+
+@pytest.mark.parametrize(("version", "kind", "is_kept"), HPA_TARGETS.values(), ids=HPA_TARGETS.keys())
+def test_object_of_others_that_no_plan_reads_is_not_kept(version: str, kind: str, is_kept: bool) -> None:
+    cache = made(memcached())
+    target = {"apiVersion": version, "kind": kind, "name": "cache"}
+    found = {**junk(AUTOSCALERS, "a"), "spec": {"scaleTargetRef": target}}
+    assert cache.put_event(AUTOSCALERS, found) == is_kept
+    assert len(cache.keys(AUTOSCALERS)) == is_kept
+
+
+def test_budget_of_an_earlier_object_is_kept_whole() -> None:
+    """It is no foreign object, and may become needed."""
+    cache = made()
+    cache.put(POD_DISRUPTION_BUDGETS, large(POD_DISRUPTION_BUDGETS, "cache"))
+    assert cache.bytes_of(Key(POD_DISRUPTION_BUDGETS, "test", "cache")) > 300_000
 
 
 def test_children_of_every_kind_are_found() -> None:
@@ -299,4 +282,4 @@ def test_children_of_every_kind_are_found() -> None:
     cache.put(SERVICES, large(SERVICES, "web"))
     entry = cache.entry(Key(SERVICES, "test", "web"))
     assert entry is not None
-    assert entry.complete
+    assert entry.needed

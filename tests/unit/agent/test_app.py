@@ -186,9 +186,9 @@ def test_parallel_scrapes_of_the_process_share_commands() -> None:
             with ExitStack() as stack:
                 agent = await asyncio.to_thread(stack.enter_context, running(memcached.port))
                 await asyncio.to_thread(agent.wait_for, 200, "ok")
-                memcached.delay = 0.2
+                memcached.delay = 0.1
                 memcached.commands.clear()
-                clients = [await asyncio.open_connection("127.0.0.1", agent.port) for _ in range(20)]
+                clients = [await asyncio.open_connection("127.0.0.1", agent.port) for _ in range(10)]
                 await asyncio.gather(*(status(client, METRICS) for client in clients))
                 for _, writer in clients:
                     writer.transport.abort()

@@ -56,7 +56,11 @@ def test_autoscaler_of_the_deployment_is_reported_until_it_scales_the_memcached(
         await patch(client, key, {"spec": autoscaler(namespace, MEMCACHEDS)["spec"]})
         await wait_for_message(client, namespace, "All components are healthy")
         scale = own.resource.path(namespace, own.name, "scale")
-        await client.request("PATCH", scale, {"spec": {"replicas": 3}}, MERGE_PATCH)
+        answer = await client.request("PATCH", scale, {"spec": {"replicas": 3}}, MERGE_PATCH)
+        # An autoscaler finds the pods, whose figures it needs, with this selector.
+        deployment = await client.get(Key(DEPLOYMENTS, namespace, "cache")) or {}
+        selected = dict(pair.split("=") for pair in answer["status"]["selector"].split(","))
+        assert selected == deployment["spec"]["selector"]["matchLabels"]
         found = await wait_until_ready(client, namespace)
         assert (found["spec"]["size"], len(found["status"]["nodes"])) == (3, 3)
         assert condition(found, "Degraded")["message"] == "All components are healthy"

@@ -40,6 +40,14 @@ def stop_reading(client: Streams) -> None:
         transport.set_read_buffer_limits(0)  # TLS would read 256 KiB ahead
 
 
+def resume_reading(client: Streams) -> None:
+    """Let a client read again."""
+    transport = cast("Any", client[1].transport)
+    if client[1].get_extra_info("ssl_object"):
+        transport.set_read_buffer_limits(2**16)
+    transport.resume_reading()
+
+
 async def until(condition: Callable[[], object]) -> None:
     """Wait until the condition is true; at most 30 s."""
     async with asyncio.timeout(30):

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from cluster import metrics_server, record
+from cluster import record
 from cluster.binaries.families import LINTERS, wanted
 from cluster.binaries.programs import build_programs
 from cluster.console.commands import Commands, perform
@@ -61,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     command("build", run_build, "Build the programs of a control plane, and start nothing.")
     logs = command("logs", run_logs, "Print a component's log.")
     stop = command("stop", run_stop, "Stop a component (SIGTERM, after 3 s SIGKILL); it stays stopped until `start`.")
-    start = command("start", run_start, "Start a stopped component, or metrics-server, and wait until it is ready.")
+    start = command("start", run_start, "Start a stopped component and wait until it is ready.")
     for sub in (logs, stop, start):
         sub.add_argument("component", metavar="COMPONENT", help="a name from `status`; the prefix kube- is optional")
     image = command("image-build", run_image_build, "Build an image with docker, podman or buildah.")
@@ -148,21 +148,15 @@ def run_logs(options: argparse.Namespace) -> None:
 
 def run_stop(options: argparse.Namespace) -> None:
     """`stop`."""
-    state, plan = running()
-    if options.component == metrics_server.NAME:
-        name, stopped = metrics_server.NAME, metrics_server.stop(state, plan)
-    else:
-        name = component(options, state)
-        stopped = supervision.ask(state, "stop", name)["stopped"]
+    state, _ = running()
+    name = component(options, state)
+    stopped = supervision.ask(state, "stop", name)["stopped"]
     print(f"{name} {'stopped' if stopped else 'was not running'}", file=sys.stderr)
 
 
 def run_start(options: argparse.Namespace) -> None:
     """`start`."""
-    state, plan = running()
-    if options.component == metrics_server.NAME:
-        metrics_server.start(state, plan, Progress(metrics_server.STEPS))
-        return
+    state, _ = running()
     name = component(options, state)
     supervision.ask(state, "start", name)
     supervision.wait_ready(state, name, supervision.READY_SECONDS)

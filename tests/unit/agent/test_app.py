@@ -9,7 +9,7 @@ import signal
 import socket
 import ssl
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,11 +31,13 @@ from memcached_agent.web.health import healthz
 from memcached_agent.web.server import BACKLOG, MAX_CONNECTIONS
 from support.pki import CA
 from support.ports import free_port
-from support.streams import until
+from support.streams import HELLO, status, until
 
 from .memcacheds import HANG, FakeMemcached, replies_again, with_client
 from .processes import PROBES, finished, running
 from .samples import COMMANDS, types, value
+
+METRICS = HELLO.replace(b"/hello", b"/metrics")
 
 
 def test_signal_ends_a_busy_process() -> None:
@@ -110,8 +112,10 @@ def test_clients_of_the_metrics_do_not_displace_probes() -> None:
     with running(free_port()) as agent, ExitStack() as stack:
 
         def get(client: socket.socket, path: str) -> bytes:
-            client.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
-            return client.recv(2**16).partition(b"\r\n")[0]
+            with suppress(ConnectionError):
+                client.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+                return client.recv(2**16).partition(b"\r\n")[0]
+            return b""
 
         def opened(port: int) -> socket.socket:
             return stack.enter_context(socket.create_connection(("127.0.0.1", port)))
@@ -171,6 +175,29 @@ def test_concurrent_scrapes_share_one_sequence_of_commands() -> None:
         assert memcached.commands == list(COMMANDS) * 2
 
     with_client(scenario)
+
+
+def test_parallel_scrapes_of_the_process_share_commands() -> None:
+    """Many clients cost memcached little. The probes succeed although it replies to nothing."""
+
+    async def run() -> None:
+        memcached = FakeMemcached()
+        async with memcached.running():
+            with ExitStack() as stack:
+                agent = await asyncio.to_thread(stack.enter_context, running(memcached.port))
+                await asyncio.to_thread(agent.wait_for, 200, "ok")
+                memcached.delay = 0.1
+                memcached.commands.clear()
+                clients = [await asyncio.open_connection("127.0.0.1", agent.port) for _ in range(10)]
+                await asyncio.gather(*(status(client, METRICS) for client in clients))
+                for _, writer in clients:
+                    writer.transport.abort()
+                assert len(memcached.commands) <= 3 * len(COMMANDS)
+                memcached.replies["stats"] = HANG
+                for path in PROBES:
+                    assert await asyncio.to_thread(agent.get, path) == (200, "ok\n"), path
+
+    asyncio.run(run())
 
 
 def test_healthz_names_each_problem() -> None:

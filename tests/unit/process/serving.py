@@ -6,13 +6,14 @@ import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from aiohttp import web
 
 from memcached_process import connections
 from memcached_process.addresses import Address
-from memcached_process.connections import Acceptor, Handler
+from memcached_process.connections import Handler
 from support.ports import free_port
 from support.streams import PARTIAL, Streams, read_to_end, until
 from unit.webhooks.pairs import pair, write
@@ -48,22 +49,24 @@ def client_context() -> ssl.SSLContext:
 
 
 class Port:
-    """A served port, over TLS or plain."""
+    """A port of loopback with its server, over TLS if `secure`, otherwise plain."""
 
-    def __init__(self, acceptor: Acceptor, number: int) -> None:
-        self.acceptor = acceptor
+    def __init__(self, server: Any, number: int, *, secure: bool) -> None:
+        self.server = server
         self.number = number
+        self._secure = secure
         self._writers: list[asyncio.StreamWriter] = []
 
-    async def open(self, data: bytes = b"", *, tls: bool | None = None, limit: int = 2**16) -> Streams:
+    async def open(self, data: bytes = b"", *, tls: bool | ssl.SSLContext | None = None, limit: int = 2**16) -> Streams:
         """Open a connection and send data. `tls`: by default as the port. `limit`: bytes of the receive buffers."""
-        context = client_context() if (self.acceptor.tls is not None if tls is None else tls) else None
+        tls = self._secure if tls is None else tls
+        context = tls if isinstance(tls, ssl.SSLContext) else client_context() if tls else None
         plain = socket.socket()
         plain.setblocking(False)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limit)
         await asyncio.get_running_loop().sock_connect(plain, ("127.0.0.1", self.number))
         reader, writer = await asyncio.open_connection(
-            sock=plain, ssl=context, server_hostname="a" if context else None, limit=limit
+            sock=plain, ssl=context, server_hostname="localhost" if context else None, limit=limit
         )
         self._writers.append(writer)
         writer.write(data)
@@ -74,7 +77,7 @@ class Port:
         return await read_to_end(await self.open(data))
 
     def abort(self) -> None:
-        """Abort all open connections."""
+        """Abort all open connections of clients."""
         for writer in self._writers:
             writer.transport.abort()
 
@@ -92,7 +95,7 @@ async def serving(
         acceptor = await connections.serve(
             stack, stop, handler, Address("127.0.0.1", number), max_connections, tls, grace
         )
-        port = Port(acceptor, number)
+        port = Port(acceptor, number, secure=tls is not None)
         try:
             yield port
         finally:
@@ -138,4 +141,4 @@ async def closed_without_response(client: Streams) -> bool:
 
 def active_requests(port: Port) -> int:
     """The number of connections with an active request."""
-    return sum(each.priority == 2 for each in port.acceptor.connections)
+    return sum(each.priority == 2 for each in port.server.connections)

@@ -1,7 +1,6 @@
-"""Connections of a port: responses, limits and shutdown."""
+"""The ports of the controller and of admission, beyond the contract of every port: bodies, errors and shutdown."""
 
 import asyncio
-import logging
 import re
 import socket
 from contextlib import AsyncExitStack
@@ -15,38 +14,20 @@ from memcached_process.addresses import Address
 from support.ports import free_port
 from support.streams import HELLO, PARTIAL, read_to_end, status, until
 
-from .serving import END, OK, Port, active_requests, closed_without_response, hello, post, run_scenario, sized
+from .serving import END, OK, Port, active_requests, closed_without_response, hello, post, run_scenario
 
 STATUS = re.compile(rb"HTTP/1\.[01] (\d+ [A-Za-z ]+)\r")
 
 
-# Responses.
-
-
-def test_connection_serves_consecutive_requests(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        client = await port.open()
-        for _ in range(3):
-            assert await status(client) == OK
-        client[1].write(HELLO * 3)
-        for _ in range(3):
-            assert await status(client, b"") == OK
-
-    run_scenario(scenario, hello, tls=tls)
-
-
-LAST = {
-    "Connection: close": post("Connection: close", "Content-Length: 0"),
-    "HTTP/1.0": post("Content-Length: 0", version="1.0"),
-    "a body that is not read": post("Content-Length: 9"),
+UNSUPPORTED = {
     "CONNECT": b"CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
     "an upgrade to h2c": post("Connection: Upgrade", "Upgrade: h2c", "Content-Length: 0"),
     "an upgrade to WebSocket": post("Connection: Upgrade", "Upgrade: websocket", "Content-Length: 0"),
 }
 
 
-@pytest.mark.parametrize("data", LAST.values(), ids=LAST.keys())
-def test_last_request_is_answered_and_closes_the_connection(
+@pytest.mark.parametrize("data", UNSUPPORTED.values(), ids=UNSUPPORTED.keys())
+def test_unsupported_request_is_answered_and_closes_the_connection(
     data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 1.0)
@@ -58,64 +39,18 @@ def test_last_request_is_answered_and_closes_the_connection(
     run_scenario(scenario, hello, tls=tls)
 
 
-SECRET = "x1y2z3"
-INVALID_HTTP = {
-    "not HTTP": f"{SECRET}\r\n\r\n".encode(),
-    "a length that is too large": post(f"Content-Length: {10**30}", SECRET),
-    "a long header": post(f"A: {SECRET * 2000}"),
-    "a bad name": post(f"A{SECRET}\x00: b"),
-    "a bad value": post(f"A: \x01{SECRET * 1000}"),
-    "many headers": post(*[f"A: {SECRET}"] * 65),
-    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + SECRET.encode(),
-}
+def test_endless_empty_lines_abort_the_connection(tls: Path | None) -> None:
+    """Long before the timeout. aiohttp reads them without a limit."""
 
-
-@pytest.mark.parametrize("data", INVALID_HTTP.values(), ids=INVALID_HTTP.keys())
-def test_invalid_http_is_neither_echoed_nor_logged(data: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(port: Port) -> None:
-        found = await port.exchange(data)
-        assert STATUS.findall(found) == [b"400 Bad Request"]
-        assert len(found) < 400
-        assert SECRET.encode() not in found
-
-    with caplog.at_level(logging.INFO):
-        run_scenario(scenario, hello)
-    assert not caplog.records
-
-
-ENDLESS = {
-    "short headers": (post()[:-2], b"A: b\r\n"),
-    "long headers": (post()[:-2], b"A: %s\r\n" % (b"b" * 4000)),
-    "an endless value": (post()[:-2] + b"A: ", b"b"),
-    "an endless name": (post()[:-2], b"b"),
-    "an endless path": (b"GET /", b"a"),
-    "empty lines": (b"", b"\r\n"),
-}
-
-
-@pytest.mark.parametrize(("start", "more"), ENDLESS.values(), ids=ENDLESS.keys())
-def test_endless_head_aborts_the_connection(start: bytes, more: bytes, tls: Path | None) -> None:
-    """Long before the timeout: after some 10 KiB."""
-
-    async def scenario(port: Port) -> None:
-        client = await port.open(start)
-        found, sent = asyncio.create_task(read_to_end(client)), 0
-        piece = more * (1000 // len(more) + 1)
-        while not found.done():
-            client[1].write(piece)
-            sent += len(piece)
-            await asyncio.sleep(0.002)
-        assert b" 200 " not in await found
-        assert sent < 2**18
-
-    run_scenario(scenario, hello, tls=tls)
-
-
-def test_long_head_within_its_limits_is_read(tls: Path | None) -> None:
     async def scenario(port: Port) -> None:
         client = await port.open()
-        for _ in range(3):
-            assert await status(client, HELLO[:-2] + b"A: %s\r\n" % (b"b" * 8000) + b"C: d\r\n" * 60 + b"\r\n") == OK
+        found, sent = asyncio.create_task(read_to_end(client)), 0
+        while not found.done():
+            client[1].write(b"\r\n" * 500)
+            sent += 1000
+            await asyncio.sleep(0.002)
+        assert await found == b""
+        assert sent < 2**18
 
     run_scenario(scenario, hello, tls=tls)
 
@@ -136,22 +71,7 @@ def test_client_may_send_the_remaining_body_after_an_early_response(tls: Path | 
     run_scenario(scenario, hello, tls=tls)
 
 
-def test_unexpected_error_closes_one_connection_and_is_logged(
-    tls: Path | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def broken(request: web.BaseRequest) -> web.Response:
-        if request.path == "/boom":
-            raise ZeroDivisionError
-        return await hello(request)
-
-    async def scenario(port: Port) -> None:
-        assert b" 500 " in await port.exchange(sized(b"", path="/boom"))
-        assert await status(await port.open()) == OK
-
-    run_scenario(scenario, broken, tls=tls)
-    assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
-
-
+SECRET = "x1y2z3"
 CLIENT_ERRORS: dict[str, tuple[type[Exception], list[bytes]]] = {
     "an invalid body": (web.RequestPayloadError, [b"400"]),
     "a disconnected client": (ConnectionError, []),
@@ -172,85 +92,6 @@ def test_client_error_while_reading_is_not_logged(
 
     run_scenario(scenario, reads)
     assert not caplog.records
-
-
-def test_handler_is_cancelled_with_its_connection(tls: Path | None, caplog: pytest.LogCaptureFixture) -> None:
-    started: list[str] = []
-
-    async def waits(_: web.BaseRequest) -> web.Response:
-        started.append("request")
-        try:
-            await asyncio.sleep(3600)
-        finally:
-            started.clear()
-        return web.Response()
-
-    async def scenario(port: Port) -> None:
-        _, writer = await port.open(HELLO)
-        await until(lambda: started)
-        writer.transport.abort()
-        await until(lambda: not started)
-
-    run_scenario(scenario, waits, tls=tls)
-    assert not caplog.records
-
-
-# Limits.
-
-
-def test_oldest_idle_connection_is_closed_before_active_ones(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        active = await port.open(PARTIAL)
-        await until(lambda: active_requests(port) == 1)
-        idle, other = await port.open(), await port.open()
-        await until(lambda: len(port.acceptor.connections) == 3)
-        new = await port.open()
-        assert await closed_without_response(idle)
-        assert await status(new) == OK
-        assert await status(other) == OK
-        assert await status(active, END) == OK
-
-    run_scenario(scenario, hello, 3, tls)
-
-
-def test_oldest_connection_is_closed_if_all_are_active(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        clients = [await port.open(PARTIAL) for _ in range(3)]
-        await until(lambda: active_requests(port) == 3)
-        new = await port.open()
-        assert await closed_without_response(clients[0])
-        assert await status(new) == OK
-        assert await status(clients[1], END) == OK
-
-    run_scenario(scenario, hello, 3, tls)
-
-
-def test_connections_in_their_handshake_are_closed_first(tmp_path: Path) -> None:
-    async def scenario(port: Port) -> None:
-        established = await port.open()
-        assert await status(established) == OK
-        silent = [await port.open(tls=False) for _ in range(6)]
-        for client in silent[:4]:
-            assert await closed_without_response(client)
-        assert await status(await port.open()) == OK
-        assert await closed_without_response(silent[4])
-        assert await status(established) == OK
-
-    run_scenario(scenario, hello, 3, tmp_path)
-
-
-def test_new_connection_is_not_closed_first(tls: Path | None) -> None:
-    async def scenario(port: Port) -> None:
-        for _ in range(8):
-            await port.open(PARTIAL)
-        await until(lambda: active_requests(port) == 8)
-        new = await port.open()
-        for _ in range(3):
-            await port.open(PARTIAL)
-            assert len(port.acceptor.connections) <= 8
-        assert await status(new) == OK
-
-    run_scenario(scenario, hello, 8, tls)
 
 
 @pytest.mark.parametrize("task", ["accept", "sweep"])
@@ -275,17 +116,6 @@ def test_unexpected_error_of_a_port_is_logged_and_ends_the_process(
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ZeroDivisionError]
 
 
-def test_no_response_reports_a_software_version() -> None:
-    async def scenario(port: Port) -> None:
-        for data in (HELLO, b"not HTTP\r\n\r\n"):
-            (header,) = re.findall(
-                rb"Server: (.*)\r", await port.exchange(data.replace(b"\r\n\r", b"\r\nConnection: close\r\n\r"))
-            )
-            assert header == b"memcached-operator"
-
-    run_scenario(scenario, hello)
-
-
 def test_failed_accept_is_logged_and_retried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(port: Port) -> None:
         loop = asyncio.get_running_loop()
@@ -304,6 +134,88 @@ def test_failed_accept_is_logged_and_retried(monkeypatch: pytest.MonkeyPatch, ca
     assert "cannot accept a connection: too many open files" in caplog.text
 
 
+# Timeouts.
+
+
+def expire(port: Port, seconds: float) -> None:
+    """Check the timeouts as if these seconds had passed."""
+    now = asyncio.get_running_loop().time()
+    for each in list(port.server.connections):
+        each.abort_if_expired(now + seconds)
+
+
+INCOMPLETE_BODIES = {
+    "sized": post("Content-Length: 9999", body=b"1"),
+    "chunked": post("Transfer-Encoding: chunked", body=b"9999\r\na"),
+}
+
+
+@pytest.mark.parametrize("data", INCOMPLETE_BODIES.values(), ids=INCOMPLETE_BODIES.keys())
+def test_body_times_out(data: bytes, tls: Path | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "REQUEST_TIMEOUT", 0.3)
+
+    async def reads(request: web.BaseRequest) -> web.Response:
+        await request.content.read()
+        return web.Response(text="hello!")
+
+    async def scenario(port: Port) -> None:
+        client = await port.open(data)
+        found = asyncio.create_task(read_to_end(client))
+        for _ in range(1000):
+            if found.done():
+                break
+            await asyncio.sleep(0.02)
+            client[1].write(b"a")
+        assert await found == b""
+
+    run_scenario(scenario, reads, tls=tls)
+
+
+def test_consecutive_responses_that_are_read_do_not_close_the_connection(
+    tls: Path | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if each check finds unacknowledged bytes of the newest response."""
+
+    def one_byte(_: asyncio.Transport) -> int:
+        return 1
+
+    monkeypatch.setattr(connections, "SWEEP_PERIOD", 60.0)
+    monkeypatch.setattr(connections, "_unacknowledged", one_byte)
+
+    async def scenario(port: Port) -> None:
+        client = await port.open()
+        for seconds in (0.0, connections.WRITE_TIMEOUT + 1):
+            assert await status(client) == OK
+            expire(port, seconds)
+        assert await status(client) == OK
+        expire(port, 0)
+        expire(port, connections.WRITE_TIMEOUT + 1)
+        assert await closed_without_response(client)
+
+    run_scenario(scenario, hello, tls=tls)
+
+
+def test_pipelined_requests_of_a_closed_client_are_not_handled(tls: Path | None) -> None:
+    handled, release = 0, asyncio.Event()
+
+    async def waits(_: web.BaseRequest) -> web.Response:
+        nonlocal handled
+        handled += 1
+        await release.wait()
+        return web.Response()
+
+    async def scenario(port: Port) -> None:
+        await port.open(HELLO * 3)
+        await until(lambda: handled)
+        (connection,) = port.server.connections
+        connection.eof_received()
+        release.set()
+        await until(lambda: not port.server.connections)
+
+    run_scenario(scenario, waits, tls=tls)
+    assert handled == 1
+
+
 # Shutdown.
 
 
@@ -311,7 +223,7 @@ def test_draining_closes_a_connection_after_its_response(tls: Path | None) -> No
     async def scenario(port: Port) -> None:
         client = await port.open(PARTIAL)
         await until(lambda: active_requests(port) == 1)
-        port.acceptor.draining = True
+        port.server.draining = True
         client[1].write(END)
         found = await read_to_end(client)
         assert b"\r\nConnection: close\r\n" in found
@@ -324,7 +236,7 @@ def test_close_closes_idle_connections_and_waits_for_active_requests(tls: Path |
     async def scenario(port: Port) -> None:
         idle, active, slow = await port.open(), await port.open(PARTIAL), await port.open(PARTIAL)
         await until(lambda: active_requests(port) == 2)
-        closing = asyncio.create_task(port.acceptor.close())
+        closing = asyncio.create_task(port.server.close())
         assert await closed_without_response(idle)
         active[1].write(END)
         assert (await read_to_end(active)).endswith(b"hello!")

@@ -1,26 +1,34 @@
-"""TLS connections that do not close properly: none of them keeps its slot or its memory."""
+"""The contract of every port for TLS: invalid, slow and incomplete TLS keeps no connection, and logs nothing."""
 
 import asyncio
 import socket
 import ssl
 import time
-from pathlib import Path
+from contextlib import suppress
+from functools import partial
 
 import pytest
-from aiohttp import web
 
-from memcached_process import connections
 from support.streams import HELLO, read_to_end, status, until
 
-from .serving import Port, client_context, hello, run_scenario
+from .ports import Ports, advance
+from .serving import OK, Port, client_context
 
-LONG = 60.0
-"""Seconds: longer than a test may take."""
+GARBAGE = b"\x16\x03\x01\x00\x05hello"
+CLOSING = HELLO.replace(b"Host: a", b"Host: a\r\nConnection: close")
 
 
-async def large(_: web.BaseRequest) -> web.Response:
+async def large() -> bytes:
     """A response larger than the socket buffers."""
-    return web.Response(body=b" " * 3_000_000)
+    return b" " * 3_000_000
+
+
+async def gone(port: Port) -> None:
+    """Wait until all connections are closed, while time passes."""
+    for _ in range(20):
+        await advance(1)
+        await asyncio.sleep(0.01)
+    assert not port.server.connections
 
 
 def non_reading_client(port: int) -> socket.socket:
@@ -47,71 +55,102 @@ def non_reading_client(port: int) -> socket.socket:
     return plain
 
 
-@pytest.mark.parametrize("start", [b"", b"\x16\x03\x01\x02\x00", b"\x16"])
-def test_slow_handshake_times_out(start: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HANDSHAKE_TIMEOUT", 0.3)
+INVALID = {
+    "short": GARBAGE,
+    "records": b"\x16" * 1000,
+    "long": b"\x16" + b"\xff" * 2**20,
+    "no TLS": HELLO,
+}
 
+
+@pytest.mark.parametrize("data", INVALID.values(), ids=INVALID.keys())
+def test_invalid_tls_closes_the_connection_and_is_not_logged(
+    secure: Ports, data: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario(port: Port) -> None:
-        client = await port.open(start, tls=False)
-        assert await read_to_end(client) == b""
-        assert not port.acceptor.connections
-        assert await status(await port.open()) == b"200 OK"
+        assert b"HTTP" not in await read_to_end(await port.open(data, tls=False))
+        await until(lambda: not port.server.connections)
+        assert await status(await port.open()) == OK
 
-    run_scenario(scenario, hello, tls=tmp_path)
-
-
-def test_invalid_tls_closes_the_connection_and_is_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(port: Port) -> None:
-        assert b" 200 " not in await read_to_end(await port.open(HELLO, tls=False))
-        assert not port.acceptor.connections
-
-    run_scenario(scenario, hello, tls=tmp_path)
+    secure.run(scenario)
     assert not caplog.records
 
 
-def test_client_that_closes_tls_and_reads_nothing_is_disconnected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.5)
+def test_handshake_may_arrive_byte_by_byte_and_garbage_after_it_closes_the_connection(secure: Ports) -> None:
+    async def scenario(port: Port) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        reader, writer = client = await port.open(tls=False)
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                for byte in outgoing.read():
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                incoming.write(await reader.read(2**16))
+        tls.write(HELLO)
+        for byte in outgoing.read():
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0)
+        while True:
+            incoming.write(await reader.read(2**16))
+            with suppress(ssl.SSLWantReadError):  # before the response, there may be tickets of the session
+                assert tls.read(2**16).startswith(b"HTTP/1.1 200 OK")
+                break
+        writer.write(b"\x17\x03\x03\x00\x05wrong")
+        await read_to_end(client)
+        await until(lambda: not port.server.connections)
+
+    secure.run(scenario)
+
+
+def test_last_response_is_complete_and_followed_by_the_end_of_tls(secure: Ports) -> None:
+    """Without it, a client cannot know that nothing is missing."""
+
+    def receive(number: int) -> bytes:
+        plain = socket.create_connection(("127.0.0.1", number))
+        with client_context().wrap_socket(plain, suppress_ragged_eofs=False) as client:
+            client.sendall(CLOSING)
+            return b"".join(iter(partial(client.recv, 2**16), b""))
 
     async def scenario(port: Port) -> None:
+        assert (await asyncio.to_thread(receive, port.number)).endswith(await large())
+
+    secure.run(scenario, large)
+
+
+def test_client_that_closes_tls_and_reads_nothing_is_disconnected(secure: Ports) -> None:
+    async def scenario(port: Port) -> None:
         plain = await asyncio.to_thread(non_reading_client, port.number)
-        await until(lambda: not port.acceptor.connections)
+        await gone(port)
         plain.close()
 
-    run_scenario(scenario, large, tls=tmp_path)
+    secure.run(scenario, large)
 
 
-def test_client_that_does_not_acknowledge_the_close_is_disconnected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "TLS_SHUTDOWN_TIMEOUT", 0.3)
-
+def test_client_that_does_not_acknowledge_the_close_is_disconnected(secure: Ports) -> None:
     def silent(port: int) -> ssl.SSLSocket:
         client = client_context().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
-        client.sendall(HELLO.replace(b"Host: a", b"Host: a\r\nConnection: close"))
+        client.sendall(CLOSING)
         return client
 
     async def scenario(port: Port) -> None:
         client = await asyncio.to_thread(silent, port.number)
-        await until(lambda: not port.acceptor.connections)
+        await gone(port)
         client.close()
 
-    run_scenario(scenario, hello, tls=tmp_path)
+    secure.run(scenario)
 
 
-def test_connection_that_does_not_close_is_replaced_by_a_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connections, "WRITE_TIMEOUT", LONG)
-    monkeypatch.setattr(connections, "TLS_SHUTDOWN_TIMEOUT", LONG)
-
+def test_connection_that_does_not_close_is_replaced_by_a_new_one(secure: Ports) -> None:
     async def scenario(port: Port) -> None:
         clients = [await asyncio.to_thread(non_reading_client, port.number) for _ in range(2)]
         for _ in range(6):
             await port.open()
-            assert len(port.acceptor.connections) <= 2
+            assert len(port.server.connections) <= 2
         for client in clients:
             client.close()
 
-    run_scenario(scenario, large, 2, tmp_path)
+    secure.run(scenario, large, limit=2)

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -66,61 +67,120 @@ def test_pair_is_served_with_and_without_a_server_name(tmp_path: Path, name: str
     assert count(metrics, "memcached_webhooks_certificate_expiry_timestamp_seconds") == EXPIRY.timestamp()
 
 
-def test_renewed_pair_is_served(tmp_path: Path):
-    write(tmp_path, *pair("one"))
+Files = Mapping[str, bytes]
+"""The contents of the files; one that is not listed does not exist."""
+
+
+def write_in_place(directory: Path, files: Files) -> None:
+    """Write the files; remove others."""
+    for name in ("tls.crt", "tls.key"):
+        if name in files:
+            (directory / name).write_bytes(files[name])
+        else:
+            (directory / name).unlink(missing_ok=True)
+
+
+def rename(directory: Path, files: Files) -> None:
+    """Replace each file by renaming another to it."""
+    for name in ("tls.crt", "tls.key"):
+        if name in files:
+            (directory / "new").write_bytes(files[name])
+            (directory / "new").rename(directory / name)
+        else:
+            (directory / name).rename(directory / f"{name}.away")
+
+
+def swap(directory: Path, files: Files) -> None:
+    """Replace the symbolic link to the directory of the files, as a kubelet does."""
+    version = directory / f"..{len(list(directory.iterdir()))}"
+    version.mkdir()
+    for name in ("tls.crt", "tls.key"):
+        if name in files:
+            (version / name).write_bytes(files[name])
+        if not (directory / name).is_symlink():
+            (directory / name).symlink_to(f"..data/{name}")
+    (directory / "..new").symlink_to(version.name)
+    (directory / "..new").rename(directory / "..data")
+
+
+def files(certificate: bytes, key: bytes) -> Files:
+    """The files of a pair."""
+    return {"tls.crt": certificate, "tls.key": key}
+
+
+ONE, TWO, THREE = (files(*pair(name)) for name in ("one", "two", "three"))
+CERTIFICATE, KEY = "tls.crt", "tls.key"
+INVALID: dict[str, Files] = {
+    "a mismatched key": {**TWO, KEY: THREE[KEY]},
+    "only a new key": {**ONE, KEY: TWO[KEY]},
+    "only a new certificate": {**TWO, KEY: ONE[KEY]},
+    "a truncated certificate": {**TWO, CERTIFICATE: TWO[CERTIFICATE][:300]},
+    "a truncated key": {**TWO, KEY: TWO[KEY][:100]},
+    "nothing": files(b"", b""),
+    "garbage": files(b"nonsense", b"nonsense"),
+    "no certificate": {KEY: TWO[KEY]},
+    "no key": {CERTIFICATE: TWO[CERTIFICATE]},
+    "no files": {},
+}
+WAYS = pytest.mark.parametrize("change", [write_in_place, rename, swap])
+
+
+@WAYS
+@pytest.mark.parametrize("invalid", INVALID.values(), ids=INVALID.keys())
+def test_invalid_files_are_counted_once_and_the_old_pair_kept(
+    tmp_path: Path, change: Callable[[Path, Files], None], invalid: Files
+):
+    change(tmp_path, ONE)
     pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
-    write(tmp_path, *pair("two"))
-    pairs.refresh()
-    pairs.refresh()
-    assert served(pairs) == "two"
-    assert count(metrics, "certwatcher_read_certificate_total") == 2
-
-
-def test_renewal_by_symbolic_link_is_detected(tmp_path: Path):
-    write(tmp_path / "..1", *pair("one"))
-    write(tmp_path / "..2", *pair("two"))
-    (tmp_path / "..data").symlink_to("..1")
-    for file in ("tls.crt", "tls.key"):
-        (tmp_path / file).symlink_to(f"..data/{file}")
-    pairs, _ = certificates_in(tmp_path)
-    pairs.refresh()
-    assert served(pairs) == "one"
-    (tmp_path / "..new").symlink_to("..2")
-    (tmp_path / "..new").rename(tmp_path / "..data")
-    pairs.refresh()
-    assert served(pairs) == "two"
-
-
-def test_invalid_pair_is_counted_once_and_the_old_one_kept(tmp_path: Path):
-    good, other = pair("one"), pair("two")
-    write(tmp_path, *good)
-    pairs, metrics = certificates_in(tmp_path)
-    pairs.refresh()
-    for bad in ((other[0], good[1]), (b"nonsense", other[1]), (b"", b"")):
-        write(tmp_path, *bad)
+    change(tmp_path, invalid)
+    for _ in range(2):
         pairs.refresh()
-        pairs.refresh()
-    assert served(pairs) == "one"
-    assert count(metrics, "certwatcher_read_certificate_errors_total") == 3
-    assert count(metrics, "memcached_webhooks_certificate_last_read_successful") == 0
-    write(tmp_path, *other)
+        assert served(pairs) == "one"
+        assert count(metrics, "certwatcher_read_certificate_errors_total") == 1
+        assert count(metrics, "memcached_webhooks_certificate_last_read_successful") == 0
+    write_in_place(tmp_path, TWO) if change is rename else change(tmp_path, TWO)
     pairs.refresh()
     assert served(pairs) == "two"
     assert count(metrics, "memcached_webhooks_certificate_last_read_successful") == 1
 
 
-@pytest.mark.parametrize("missing", ["tls.crt", "tls.key"])
-def test_deleted_file_is_counted_once_and_the_old_pair_kept(tmp_path: Path, missing: str):
-    write(tmp_path, *pair("one"))
+@WAYS
+@pytest.mark.parametrize("chain", [b"", THREE[CERTIFICATE]], ids=["alone", "with a chain"])
+def test_renewed_pair_is_read_once_and_served(tmp_path: Path, change: Callable[[Path, Files], None], chain: bytes):
+    change(tmp_path, ONE)
     pairs, metrics = certificates_in(tmp_path)
     pairs.refresh()
-    (tmp_path / missing).unlink()
+    change(tmp_path, {**TWO, CERTIFICATE: TWO[CERTIFICATE] + chain})
+    for _ in range(2):
+        pairs.refresh()
+        assert served(pairs) == "two"
+        assert count(metrics, "certwatcher_read_certificate_total") == 2
+    change(tmp_path, {**TWO, CERTIFICATE: TWO[CERTIFICATE] + chain})
     pairs.refresh()
+    assert count(metrics, "certwatcher_read_certificate_errors_total") == 0
+
+
+UNREADABLE: dict[str, Callable[[Path], None]] = {
+    "a directory": Path.mkdir,
+    "a read error": lambda file: file.symlink_to("/proc/self/mem"),
+    "a dangling link": lambda file: file.symlink_to("nowhere"),
+    "a link to itself": lambda file: file.symlink_to(file.name),
+}
+
+
+@pytest.mark.parametrize("replace", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_old_pair_is_kept_while_the_key_cannot_be_read(tmp_path: Path, replace: Callable[[Path], None]):
+    write_in_place(tmp_path, ONE)
+    pairs, metrics = certificates_in(tmp_path)
+    pairs.refresh()
+    (tmp_path / KEY).unlink()
+    replace(tmp_path / KEY)
     pairs.refresh()
     assert served(pairs) == "one"
     assert count(metrics, "certwatcher_read_certificate_errors_total") == 1
-    write(tmp_path, *pair("two"))
+    (tmp_path / KEY).rename(tmp_path / "away")
+    write_in_place(tmp_path, TWO)
     pairs.refresh()
     assert served(pairs) == "two"
 

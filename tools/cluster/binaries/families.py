@@ -103,9 +103,6 @@ ETCD_FAMILY = Family("etcd", "etcd", {"etcd": "go.etcd.io/etcd/server/v3"})
 COREDNS_FAMILY = Family("coredns", "coredns", {"coredns": "."})
 PAUSE_FAMILY = Family("pause", "pause", {"pause": "."})
 KWOK_FAMILY = Family("kwok", "kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
-METRICS_SERVER_FAMILY = Family(
-    "metrics-server", "metrics-server", {"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"}
-)
 ACTIONLINT_FAMILY = Family("actionlint", "actionlint", {"actionlint": "github.com/rhysd/actionlint/cmd/actionlint"})
 
 CERT_MANAGER_FAMILY = Family("cert-manager", "cert-manager", {"cert-manager": "."})

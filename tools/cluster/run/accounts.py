@@ -25,7 +25,6 @@ def accounts(node: str) -> list[Account]:
         Account("kubelet", f"system:node:{node}", ("system:nodes",)),
         Account("proxy", "system:kube-proxy"),
         Account("dns", "system:cluster-dns", ("system:masters",)),
-        Account("metrics-server", "system:metrics-server"),
         Account("kwok", "system:kwok", ("system:masters",)),
     ]
 

@@ -10,8 +10,6 @@ from cluster.run.probes import Probe
 
 LOUD_CLIENT = ["--kube-api-qps=500", "--kube-api-burst=1000"]
 """Client rate limits are so high that they never delay a test."""
-METRICS_PORT = 4443
-"""The port of metrics-server, on the node's address."""
 
 
 @dataclass(frozen=True)
@@ -217,30 +215,3 @@ def coredns(state: State, programs: Programs) -> Component:
     """Cluster DNS, on the node's address."""
     argv = [programs["coredns"], f"-conf={state.config}/Corefile"]
     return Component("dns", argv, {"kind": "http", "target": "http://127.0.0.1:8181/ready"})
-
-
-def metrics_server(plan: Plan, state: State, programs: Programs) -> Component:
-    """metrics-server, which reads the kubelet's figures; not part of `components`, because few tests need it."""
-    kubeconfig = f"{state.config}/metrics-server.kubeconfig"
-    argv = [
-        programs["metrics-server"],
-        f"--kubeconfig={kubeconfig}",
-        f"--authentication-kubeconfig={kubeconfig}",
-        f"--authorization-kubeconfig={kubeconfig}",
-        # The cluster has no certificates with which the API server could forward the identity of a user.
-        "--authentication-skip-lookup",
-        "--authorization-always-allow-paths=/livez,/apis,/apis/*,/openapi/*",
-        f"--bind-address={plan.node_address}",
-        f"--secure-port={METRICS_PORT}",
-        f"--tls-cert-file={state.certificates}/apiserver.crt",
-        f"--tls-private-key-file={state.certificates}/apiserver.key",
-        "--kubelet-insecure-tls",
-        "--kubelet-preferred-address-types=InternalIP",
-        # The shortest that it accepts; the timeout must be shorter.
-        "--metric-resolution=10s",
-        "--kubelet-request-timeout=5s",
-        "--profiling=false",
-    ]
-    # Not /readyz, which fails as long as the cluster has no pod.
-    target = f"https://{plan.node_address}:{METRICS_PORT}/livez"
-    return Component("metrics-server", argv, {"kind": "http", "target": target})

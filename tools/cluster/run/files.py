@@ -10,7 +10,7 @@ from cluster.images import PAUSE
 from cluster.paths import HERE, State
 from cluster.plan import Plan
 from cluster.run.accounts import accounts, kubeconfig, new_token, signing_key, tokens_csv
-from cluster.run.components import METRICS_PORT, Component, Programs
+from cluster.run.components import Component, Programs
 
 TEMPLATES = HERE / "config"
 COMMON = {"audit-policy.yaml": "audit-policy.yaml"}
@@ -24,8 +24,6 @@ BY_MODE = {
     },
 }
 """Template → place in the state's config directory."""
-ON_DEMAND = ("metrics-server.yaml", "metrics-api.yaml")
-"""Objects of components that `up` does not start."""
 
 
 def values(plan: Plan, state: State) -> dict[str, str]:
@@ -41,18 +39,12 @@ def values(plan: Plan, state: State) -> dict[str, str]:
         "pod_cidr": plan.pod_cidr,
         "node_address": plan.node_address,
         "cgroup": plan.cgroup,
-        "metrics_port": str(METRICS_PORT),
     }
 
 
 def render(template: str, known: dict[str, str]) -> str:
     """Substitute ${name}; raises KeyError for an unknown name."""
     return string.Template(template).substitute(known)
-
-
-def render_objects(template: str, plan: Plan, state: State) -> str:
-    """The objects of a template, as YAML for kubectl."""
-    return render((TEMPLATES / template).read_text(), values(plan, state))
 
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:

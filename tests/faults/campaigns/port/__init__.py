@@ -1,11 +1,14 @@
-"""Fuzz: whatever the ports of admission receive, memory and log are bounded, and other clients are served."""
+"""Whatever admission receives, its memory and its log are bounded, and other clients are served.
+
+tests/unit/process shows each limit of a port by itself.
+"""
 
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from faults.campaigns.port import bodies, floods, slow, strings
-from faults.campaigns.port.setup import BEGIN, HEADER, MAX_BODY, Setup
+from faults.campaigns.port import bodies, floods, slow
+from faults.campaigns.port.setup import HEADER, MAX_BODY, Setup
 from faults.case import Case, References, in_gate
 from faults.sandbox import Sandbox
 from faults.webhook import client_context, client_session, webhook
@@ -19,7 +22,6 @@ QUICK = 1.0
 UNFINISHED = f"{HEADER}Content-Length: {MAX_BODY}\r\n\r\n".encode() + b" " * (MAX_BODY - 1000)
 TINY_CHUNKS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  \r\n" * 9000
 LARGE_BODY = f"{HEADER}Content-Length: 70000\r\n\r\n".encode()
-PARTIAL_HEAD = b"GET /healthz HTTP/1.1\r\nHost: a\r\nA: "
 
 SCENARIOS: dict[str, Scenario] = {
     "random-bytes": bodies.random_bytes,
@@ -28,22 +30,15 @@ SCENARIOS: dict[str, Scenario] = {
     "huge-values": bodies.huge_values,
     "costly-reviews": bodies.costly_reviews,
     "many-errors": bodies.many_errors,
-    "slow-handshakes": partial(slow.slow, begin=b"\x16\x03\x01\x02\x00", count=100, limit=slow.HANDSHAKE, tls=False),
-    "slow-heads": partial(slow.slow, begin=BEGIN + b"A: ", count=100, limit=slow.REQUEST),
-    "slow-large-bodies": partial(slow.slow, begin=LARGE_BODY, count=100, limit=slow.REQUEST),
-    "stalled-large-bodies": partial(slow.slow, begin=LARGE_BODY + b" " * 2**16, count=100, limit=slow.REQUEST),
-    "idle-sockets": partial(slow.idle, count=2000, limit=slow.HANDSHAKE),
+    "slow-large-bodies": partial(slow.slow, begin=LARGE_BODY, count=100),
+    "stalled-large-bodies": partial(slow.slow, begin=LARGE_BODY + b" " * 2**16, count=100),
     "parallel-large-bodies": partial(slow.parallel_bodies, count=100, data=UNFINISHED),
     "many-parallel-large-bodies": partial(slow.parallel_bodies, count=500, data=UNFINISHED[: 2**20]),
     "parallel-tiny-chunks": partial(slow.parallel_bodies, count=500, data=TINY_CHUNKS),
 }
 ALONE: dict[str, Scenario] = {
-    "hostile-names": strings.hostile_names,
-    "long-strings": strings.long_strings,
     "unread-responses": partial(floods.unread_responses, count=100),
-    "endless-heads": floods.endless_heads,
-    "no-handshakes": partial(floods.many_connections, of=lambda webhook: webhook.port, begin=b""),
-    "half-open-probes": partial(floods.many_connections, of=lambda webhook: webhook.probes_port, begin=PARTIAL_HEAD),
+    "no-handshakes": floods.no_handshakes,
 }
 """Scenarios during which valid reviews are answered within QUICK. They run without other cases."""
 
@@ -61,7 +56,7 @@ async def run(sandbox: Sandbox, _: References, scenario: Scenario, limit: float)
             sandbox.check(code == 0, f"{code:g} reviews failed with an internal error")
             sandbox.check(not admission.failures(), f"the admission process failed: {admission.failures()}")
             sandbox.check(len(admission.process.starts) == 1, "the process was restarted")
-            strings.check_log(setup, time.monotonic() - started)
+            setup.check_log(time.monotonic() - started)
     memory, sockets = setup.max_memory, setup.max_sockets
     times = f"{1000 * setup.slowest:.0f} ms, large {1000 * setup.slowest_large:.0f} ms"
     print(f"{sandbox.namespace}: at most {memory:.0f} MiB, {sockets:.0f} MiB of it in sockets; slowest review {times}")

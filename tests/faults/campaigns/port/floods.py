@@ -1,17 +1,17 @@
-"""Thousands of connections, clients that do not read responses, and requests without an end."""
+"""Thousands of connections, and clients that do not read responses."""
 
 import asyncio
 import json
 import resource
 import socket
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 
-from faults.campaigns.port.setup import BEGIN, SLACK, Setup, head
+from faults.campaigns.port.setup import SLACK, Setup, head
 from faults.proxy import HOST
 from faults.sandbox import TIMEOUT_FACTOR, FailedError
-from faults.webhook import VALIDATE, Webhook, review
+from faults.webhook import VALIDATE, review
 from memcached_api.appservice.types import APPSERVICE
 from memcached_webhooks.admission import path_of
 
@@ -29,20 +29,20 @@ PAUSE = 0.2
 """Seconds between two requests of a client that does not read."""
 
 
-async def many_connections(setup: Setup, of: Callable[[Webhook], int], begin: bytes) -> None:
-    """Many connections to one port: each client sends the beginning of a request and nothing more."""
+async def no_handshakes(setup: Setup) -> None:
+    """Many connections whose clients send nothing."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(2 * CONNECTIONS, hard)), hard))
     connections: list[socket.socket] = []
     try:
-        await setup.while_serving(_open(of(setup.webhook), begin, connections))
+        await setup.while_serving(_open(setup.webhook.port, connections))
         await setup.while_serving(asyncio.sleep(DURATION))
     finally:
         for connection in connections:
             connection.close()
 
 
-async def _open(port: int, begin: bytes, connections: list[socket.socket]) -> None:
+async def _open(port: int, connections: list[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
     opened = 0
 
@@ -54,7 +54,6 @@ async def _open(port: int, begin: bytes, connections: list[socket.socket]) -> No
         with suppress(OSError):
             await loop.sock_connect(connection, ("127.0.0.1", port))
             opened += 1
-            await loop.sock_sendall(connection, begin)
 
     for _ in range(CONNECTIONS // PARALLEL):
         await asyncio.gather(*(one() for _ in range(PARALLEL)))
@@ -75,7 +74,7 @@ async def unread_responses(setup: Setup, count: int) -> None:
 
     async def send() -> None:
         try:
-            async with asyncio.timeout((UNREAD + SLACK) * TIMEOUT_FACTOR), non_reading_client(setup) as writer:
+            async with asyncio.timeout((UNREAD + SLACK) * TIMEOUT_FACTOR), _non_reading_client(setup) as writer:
                 while True:
                     writer.write(request)
                     await writer.drain()
@@ -94,7 +93,7 @@ async def unread_responses(setup: Setup, count: int) -> None:
 
 
 @asynccontextmanager
-async def non_reading_client(setup: Setup) -> AsyncGenerator[asyncio.StreamWriter]:
+async def _non_reading_client(setup: Setup) -> AsyncGenerator[asyncio.StreamWriter]:
     """A connection from which nothing is read, not even by the kernel, except for a few bytes."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -108,33 +107,3 @@ async def non_reading_client(setup: Setup) -> AsyncGenerator[asyncio.StreamWrite
         yield writer
     finally:
         writer.transport.abort()
-
-
-ENDLESS = {
-    "many short headers": (BEGIN, b"A: b\r\n" * 10_000),
-    "one long value": (BEGIN + b"A: ", b"b" * 60_000),
-    "one long name": (BEGIN, b"b" * 60_000),
-    "a long path": (b"POST /", b"a" * 60_000),
-}
-HEAD_LENGTH = 200 * 10**6
-"""Length of a head, in bytes."""
-
-
-async def endless_heads(setup: Setup) -> None:
-    """Heads of 200 MB: the connection is closed early."""
-
-    async def send(begin: bytes, piece: bytes) -> None:
-        sent = 0
-        with suppress(OSError):
-            async with setup.connection() as (reader, writer):
-                writer.write(begin)
-                while sent < HEAD_LENGTH and not reader.at_eof():
-                    writer.write(piece)
-                    await writer.drain()
-                    sent += len(piece)
-                    await asyncio.sleep(0)
-        setup.sandbox.check(sent > 0, "no head was sent: the connection failed")
-        setup.sandbox.check(sent < HEAD_LENGTH, f"a head of {HEAD_LENGTH} bytes was read")
-
-    for begin, piece in ENDLESS.values():
-        await setup.while_serving(send(begin, piece))

@@ -1,6 +1,7 @@
 """The admission process at its port, a client that sends valid reviews, and the checks during every scenario."""
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable
@@ -19,6 +20,10 @@ from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 
 SEED = 12
+LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +memcached_[a-z_.]+: ")
+MAX_LOGGED_PER_SECOND = 10
+MAX_LINE = 2000
+"""Maximum length of a log line, in characters."""
 MAX_BODY = 4 * 2**20
 """Maximum length of a body, in bytes (memcached_webhooks.bodies.LARGEST)."""
 MEMORY = 160.0
@@ -43,7 +48,6 @@ def head(path: str = PATH) -> str:
 
 
 HEADER = head()
-BEGIN = b"POST / HTTP/1.1\r\nHost: a\r\n"
 
 
 @dataclass
@@ -138,14 +142,23 @@ class Setup:
         else:
             self.sandbox.check(code in ERRORS, f"{code} {response} for {data[:200]!r}")
 
+    def check_log(self, seconds: float) -> None:
+        """Check that the log has few lines, all of them ours and printable. `seconds`: how long the process has run."""
+        text = self.webhook.process.log_text()
+        lines = text.splitlines()
+        for line in lines:
+            self.sandbox.check(LINE.match(line) and line.isprintable(), f"not one of our log lines: {line[:200]!r}")
+            self.sandbox.check(len(line) <= MAX_LINE, f"a log line of {len(line)} characters: {line[:200]!r}")
+        limit = MAX_LOGGED_PER_SECOND * (int(seconds) + 2)
+        denied = sum(" rejected " in line for line in lines)
+        self.sandbox.check(denied <= limit, f"{denied} denials were logged in {seconds:.0f} s")
+        self.sandbox.check(len(lines) - denied <= 20, f"{len(lines) - denied} other lines were logged")
+
     @asynccontextmanager
-    async def connection(
-        self, *, tls: bool = True
-    ) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    async def connection(self) -> AsyncGenerator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
         """A new connection."""
-        context, name = (self.tls, HOST) if tls else (None, None)
         reader, writer = await asyncio.open_connection(
-            "127.0.0.1", self.webhook.port, ssl=context, server_hostname=name
+            "127.0.0.1", self.webhook.port, ssl=self.tls, server_hostname=HOST
         )
         try:
             yield reader, writer

@@ -1,14 +1,13 @@
-"""Clients that are slow, silent, or never complete a request."""
+"""Clients that never complete the body of a request."""
 
 import asyncio
 import time
 from contextlib import AsyncExitStack, suppress
 
 from faults.campaigns.port.setup import SLACK, Setup
-from faults.sandbox import wait_until
 
-HANDSHAKE, REQUEST = 10.0, 15.0
-"""Seconds after which a client that sends nothing, or very little, is disconnected; 5 of them are a margin."""
+LIMIT = 15.0
+"""Seconds after which a client that sends very little is disconnected; 5 of them are a margin."""
 OVERTAKEN = 8.0
 """Seconds within which a large review is answered although slow clients came first, on a busy machine as well.
 
@@ -16,21 +15,21 @@ The server disconnects them after 10 s, and then it would be answered in any ord
 """
 
 
-async def slow(setup: Setup, begin: bytes, count: int, limit: float, *, tls: bool = True) -> None:
+async def slow(setup: Setup, begin: bytes, count: int) -> None:
     """`count` clients send the beginning of a request, then one byte per second: they are disconnected."""
     async with AsyncExitStack() as stack:
         connections: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         for _ in range(count):
-            connections.append(await stack.enter_async_context(setup.connection(tls=tls)))
+            connections.append(await stack.enter_async_context(setup.connection()))
             connections[-1][1].write(begin)
         setup.large_limit = min(setup.large_limit, OVERTAKEN)
         responses = asyncio.gather(*(_send_slowly(reader, writer) for reader, writer in connections))
         started = time.monotonic()
         try:
-            while not responses.done() and time.monotonic() < started + limit + SLACK:
+            while not responses.done() and time.monotonic() < started + LIMIT + SLACK:
                 await setup.check_reviews()
                 await asyncio.sleep(1)
-            setup.sandbox.check(responses.done(), f"a slow client is still connected after {limit:g} s")
+            setup.sandbox.check(responses.done(), f"a slow client is still connected after {LIMIT:g} s")
             setup.sandbox.check(
                 not any(b'"allowed":true' in found for found in await responses), "a slow client's review was allowed"
             )
@@ -51,19 +50,6 @@ async def _send_slowly(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
                 found += chunk
             writer.write(b" ")
     return found
-
-
-async def idle(setup: Setup, count: int, limit: float) -> None:
-    """`count` connections without any data: they are closed in the end."""
-    async with AsyncExitStack() as stack:
-        connections = [await stack.enter_async_context(setup.connection(tls=False)) for _ in range(count)]
-        await setup.check_reviews()
-
-        async def all_closed() -> bool:
-            await setup.check_reviews()
-            return all(reader.at_eof() or reader.exception() for reader, _ in connections)
-
-        await wait_until(all_closed, limit + SLACK, "silent connections are closed")
 
 
 async def parallel_bodies(setup: Setup, count: int, data: bytes) -> None:

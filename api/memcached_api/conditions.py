@@ -136,10 +136,10 @@ _MEANINGS: Final = {
             "reason clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt.",
         ),
         IMAGE_UNAVAILABLE: Meaning(
-            "The image of a container cannot be pulled, for example because of a typo or a private registry.",
+            "The image of a container cannot be pulled, for example because of a typo or a private registry. An "
+            "AppService has the pull secrets of the ServiceAccount `default`.",
             "Correct the field that the message names, such as `spec.image` or `spec.agent.image`. If the container is "
-            "not part of the object, correct what adds it to the pods. An AppService has the pull secrets of the "
-            "ServiceAccount `default`.",
+            "not part of the object, correct what adds it to the pods.",
         ),
         PODS_CRASHING: Meaning(
             "A container crashes repeatedly or cannot start. The reason clears when the pod has been ready for 30 s.",
@@ -179,7 +179,7 @@ MEANINGS: Final = {
     **_MEANINGS,
     STALLED: {reason: Meaning("The same meaning as for Degraded.", "See Degraded.") for reason in STALLING},
 }
-"""Every reason by type of condition. docs/api.md is generated from this table; other pages link to it."""
+"""Every reason by type of condition. docs/api.md and the plugin's remedies are generated from this table."""
 
 
 def rank(reason: str) -> int:

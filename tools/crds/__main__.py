@@ -11,6 +11,7 @@ import click
 from crds import config, snapshot
 from crds.docs import page
 from crds.registered import REGISTERED
+from crds.remedies import module
 from memcached_api.registry import KINDS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -24,15 +25,15 @@ def manifests() -> dict[Path, str]:
 
 
 def docs() -> dict[Path, str]:
-    """The API reference, by path below the project's root."""
-    return {Path("docs/api.md"): page(KINDS)}
+    """The API reference and the plugin's remedies, by path below the project's root."""
+    return {Path("docs/api.md"): page(KINDS), Path("plugin/kubectl_memcached/model/remedies.py"): module()}
 
 
 def write(files: dict[Path, str], *, check: bool, root: Path = ROOT) -> None:
     """Bring the files up to date, or end with exit code 1, naming those that are not."""
     outdated = [path for path, text in files.items() if _read(root / path) != text]
     if check and outdated:
-        sys.exit(f"not as generated: {', '.join(map(str, outdated))}; run `make generate manifests`")
+        sys.exit(f"not as generated: {', '.join(map(str, outdated))}; run `make generate`")
     for path in outdated:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(files[path], encoding="utf-8")
@@ -45,7 +46,7 @@ def _read(path: Path) -> str | None:
 
 @click.group()
 def main() -> None:
-    """Write what follows from the registered kinds: the CRDs and other files in config/, and the API reference."""
+    """Write what follows from the registered kinds: files in config/, the API reference, the plugin's remedies."""
 
 
 def _command(name: str, text: str, files: Callable[[], dict[Path, str]]) -> None:
@@ -58,7 +59,7 @@ def _command(name: str, text: str, files: Callable[[], dict[Path, str]]) -> None
 _command(
     "manifests", "Write the CRDs, the roles, the webhook configurations and the policy's owners in config/.", manifests
 )
-_command("docs", "Write docs/api.md.", docs)
+_command("docs", "Write docs/api.md, and the plugin's remedies.", docs)
 _command("generate", "Write all of it.", lambda: manifests() | docs())
 
 

@@ -3,48 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubectl_memcached.model import remedies as reasons
 from kubectl_memcached.model.objects import Object, integer, mapping, objects, text
 from kubectl_memcached.model.shell import Shell
 
-REMEDIES: Final = {
-    ("Available", "MinimumReplicasUnavailable"): "See the message and the Degraded condition.",
-    ("Progressing", "RollingOut"): "If Degraded is True, or if the message names a cause, correct it. Otherwise, wait.",
-    ("Progressing", "WaitingForDeletion"): (
-        "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion."
-    ),
-    ("Progressing", "WaitingForProxies"): (
-        "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
-        "cannot start. If it is deleted or refers to another Memcached, the slot is removed."
-    ),
-    ("Progressing", "Paused"): "Run `kubectl memcached resume NAME`.",
-    ("Progressing", "Stalled"): "See the Degraded condition.",
-    ("Degraded", "InvalidSpec"): "Correct the field that the message names.",
-    ("Degraded", "ReferenceInvalid"): "Change the field that the message names, or refer to another Memcached.",
-    ("Degraded", "ReferenceNotFound"): "Create the Memcached, or correct `spec.memcachedRef.name`.",
-    ("Degraded", "Conflict"): (
-        "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. The "
-        "message names the other client and the remedy."
-    ),
-    ("Degraded", "ApplyFailed"): (
-        "Correct the cause. The condition's message contains the API server's error message. Pods are then created "
-        "within 5 minutes."
-    ),
-    ("Degraded", "SecretUnavailable"): (
-        "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The reason "
-        "clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt."
-    ),
-    ("Degraded", "ImageUnavailable"): (
-        "Correct the field that the message names, such as `spec.image` or `spec.agent.image`. If the container is not "
-        "part of the object, correct what adds it to the pods."
-    ),
-    ("Degraded", "PodsCrashing"): (
-        "Check the exit code and the reason in the message, and run the command that it contains. If the reason is "
-        "OOMKilled, raise the memory limit of this container. Exit code 64 means that memcached rejected its options "
-        "or certificate. If the container is not part of the object, correct what adds it to the pods."
-    ),
-    ("Degraded", "ProgressDeadlineExceeded"): "Correct the cause that the message names, or run the command in it.",
-}
-"""The action for each reason: that of docs/api.md, for a Memcached. A reason of a newer operator has none."""
+REMEDIES: Final = reasons.REMEDIES | {("Progressing", "Paused"): "Run `kubectl memcached resume NAME`."}
+"""The action for each reason: that of docs/api.md, or a command of this plugin. Newer operators have more reasons."""
 
 ALL_HEALTHY: Final = "All components are healthy"
 """The start of the message of Degraded without a problem."""

@@ -15,13 +15,14 @@ import yaml
 
 from bench import load
 from bench.environment import LOGS, Environment
-from bench.programs import LAUNCH, Program, free_port, running, wait_until
+from bench.programs import LAUNCH, Program, running, wait_until
 from bench.reviews import HOST
 from bench.rounds import Figures
 from integration.control_plane import ROOT
 from memcached_operator.certificates import pki
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Object
+from support.ports import free_port
 
 MANIFESTS = ROOT / "config/webhook/manifests.yaml"
 IDLE = 2000

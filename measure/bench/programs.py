@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 from support.cpu import cpu_time
+from support.ports import free_port
 
 LAUNCH = "import sys; sys.modules.update(kubernetes=None, pykube=None); from {} import main; main()"
 """Calls a program's `main`. Development packages that kopf would import are hidden, because the image has none."""
@@ -105,10 +105,3 @@ async def wait_until(condition: Callable[[], object], seconds: float, what: str,
         if time.monotonic() > deadline:
             raise TimeoutError(f"timed out after {seconds:g} s waiting until {what}")
         await asyncio.sleep(period)
-
-
-def free_port() -> int:
-    """A free port of the loopback address."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]

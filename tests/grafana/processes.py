@@ -26,7 +26,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_webhooks.admission import path_of
 from support.clients import in_threads
 from support.ports import free_port
-from unit.agent.processes import unverified
+from support.streams import unverified
 from unit.config.rendered import render_directory
 
 NAMESPACE, CACHES = "memcached-operator-system", "shop"

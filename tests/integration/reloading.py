@@ -2,7 +2,6 @@
 
 import shutil
 import socket
-import ssl
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from corners.server import Server
 from support.memcacheds import memcached_root
 from support.pki import Pair
 from support.ports import free_port
+from support.streams import unverified
 from support.volumes import Volume
 from unit.agent.processes import Agent, running
 
@@ -65,8 +65,7 @@ class Cache:
 
     def served(self, identity: Path | None = None) -> tuple[bytes, bytes]:
         """The certificate that memcached serves, and its reply, to a new client. Raises OSError."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        context = unverified()
         if identity:
             context.load_cert_chain(identity)
         with (

@@ -13,7 +13,8 @@ from corners.server import Server
 from support.memcacheds import memcached
 from support.pki import CA
 from support.ports import free_port
-from unit.agent.processes import Agent, running, unverified
+from support.streams import unverified
+from unit.agent.processes import Agent, running
 from unit.agent.samples import FOLDER, types, value
 from unit.agent.warming import annotations
 

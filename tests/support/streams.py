@@ -1,6 +1,7 @@
 """Clients of a server on loopback, which read or do not read its responses."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -8,6 +9,13 @@ HELLO = b"GET /hello HTTP/1.1\r\nHost: a\r\n\r\n"
 PARTIAL = HELLO[:-2]
 """A request without its last line."""
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def unverified() -> ssl.SSLContext:
+    """The context of a client that accepts every certificate, as the kubelet's probes do."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 async def read_to_end(client: Streams) -> bytes:

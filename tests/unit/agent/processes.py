@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from support.ports import free_port
+from support.streams import unverified
 
 PROBES: Final = ("/livez", "/readyz")
 """The paths on the port for probes."""
@@ -40,13 +41,6 @@ def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run the agent until it ends."""
     words = command(*arguments)
     return subprocess.run(words, capture_output=True, text=True, timeout=START, check=False, env=environment())
-
-
-def unverified() -> ssl.SSLContext:
-    """The context of a client that accepts every certificate, as the kubelet's probes do."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 @dataclass

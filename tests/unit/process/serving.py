@@ -15,7 +15,7 @@ from memcached_process import connections
 from memcached_process.addresses import Address
 from memcached_process.connections import Handler
 from support.ports import free_port
-from support.streams import PARTIAL, Streams, read_to_end, until
+from support.streams import PARTIAL, Streams, read_to_end, until, unverified
 from unit.webhooks.pairs import pair, write
 
 END = b"\r\n"
@@ -41,13 +41,6 @@ def server_context(directory: Path) -> ssl.SSLContext:
     return context
 
 
-def client_context() -> ssl.SSLContext:
-    """The TLS context of a client that does not verify certificates."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
-
-
 class Port:
     """A port of loopback with its server, over TLS if `secure`, otherwise plain."""
 
@@ -60,7 +53,7 @@ class Port:
     async def open(self, data: bytes = b"", *, tls: bool | ssl.SSLContext | None = None, limit: int = 2**16) -> Streams:
         """Open a connection and send data. `tls`: by default as the port. `limit`: bytes of the receive buffers."""
         tls = self._secure if tls is None else tls
-        context = tls if isinstance(tls, ssl.SSLContext) else client_context() if tls else None
+        context = tls if isinstance(tls, ssl.SSLContext) else unverified() if tls else None
         plain = socket.socket()
         plain.setblocking(False)
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limit)

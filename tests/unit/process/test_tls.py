@@ -9,10 +9,10 @@ from functools import partial
 
 import pytest
 
-from support.streams import HELLO, read_to_end, status, until
+from support.streams import HELLO, read_to_end, status, until, unverified
 
 from .ports import Ports, advance
-from .serving import OK, Port, client_context
+from .serving import OK, Port
 
 GARBAGE = b"\x16\x03\x01\x00\x05hello"
 CLOSING = HELLO.replace(b"Host: a", b"Host: a\r\nConnection: close")
@@ -37,7 +37,7 @@ def non_reading_client(port: int) -> socket.socket:
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     plain.connect(("127.0.0.1", port))
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-    session = client_context().wrap_bio(incoming, outgoing)
+    session = unverified().wrap_bio(incoming, outgoing)
     while True:
         try:
             session.do_handshake()
@@ -79,7 +79,7 @@ def test_invalid_tls_closes_the_connection_and_is_not_logged(
 def test_handshake_may_arrive_byte_by_byte_and_garbage_after_it_closes_the_connection(secure: Ports) -> None:
     async def scenario(port: Port) -> None:
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        tls = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        tls = unverified().wrap_bio(incoming, outgoing, server_hostname="localhost")
         reader, writer = client = await port.open(tls=False)
         while True:
             try:
@@ -111,7 +111,7 @@ def test_last_response_is_complete_and_followed_by_the_end_of_tls(secure: Ports)
 
     def receive(number: int) -> bytes:
         plain = socket.create_connection(("127.0.0.1", number))
-        with client_context().wrap_socket(plain, suppress_ragged_eofs=False) as client:
+        with unverified().wrap_socket(plain, suppress_ragged_eofs=False) as client:
             client.sendall(CLOSING)
             return b"".join(iter(partial(client.recv, 2**16), b""))
 
@@ -132,7 +132,7 @@ def test_client_that_closes_tls_and_reads_nothing_is_disconnected(secure: Ports)
 
 def test_client_that_does_not_acknowledge_the_close_is_disconnected(secure: Ports) -> None:
     def silent(port: int) -> ssl.SSLSocket:
-        client = client_context().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
+        client = unverified().wrap_socket(socket.create_connection(("127.0.0.1", port), 5))
         client.sendall(CLOSING)
         return client
 

@@ -1,4 +1,4 @@
-"""The parts of the simulated API server. tests/integration/test_simulated_api.py compares it with a real one."""
+"""The simulated API server, as far as tests/integration/test_simulated_api.py does not compare it with a real one."""
 
 import json
 import random
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, PODS, SECRETS, Key, Object, Resource
+from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SECRETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from simulation.api import field_sets
 from simulation.api.access import Access, Attributes
@@ -185,21 +185,6 @@ def test_selectors(labels: str, selected: str, want: bool) -> None:
     assert matcher(labels, selected)(obj) is want
 
 
-def test_an_apply_removes_what_it_does_not_contain_any_more() -> None:
-    server, path = Server(), CONFIG_MAPS.path(SPACE, "c")
-
-    def apply(manager: str, **data: str) -> tuple[int, Any]:
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": data}
-        return server.send("PATCH", path, body, APPLY, fieldManager=manager)
-
-    apply("one", a="1", b="1")
-    apply("two", b="1", c="1")
-    status, obj = apply("one", d="1")
-    assert (status, obj["data"]) == (200, {"b": "1", "c": "1", "d": "1"})
-    status, error = apply("one", b="2")
-    assert (status, error["details"]["causes"][0]["field"]) == (409, ".data.b")
-
-
 def test_writes_without_a_change_keep_the_version() -> None:
     server = Server()
     obj = server.create("c", data={"a": "1"})
@@ -214,13 +199,6 @@ def test_a_status_is_not_written_to_a_deleted_object() -> None:
     server.remove(Key(MEMCACHEDS, SPACE, "x"))
     with pytest.raises(StatusError, match="not found"):
         server.put({**obj, "status": {}}, "status")
-
-
-def test_dry_runs_store_nothing() -> None:
-    server = Server()
-    version = server.version
-    status, _ = server.send("POST", CONFIG_MAPS.path(SPACE), {"metadata": {"name": "c"}}, dryRun="All")
-    assert (status, server.version, server.objects.get(Key(CONFIG_MAPS, SPACE, "c"))) == (201, version, None)
 
 
 def test_stored_objects_are_never_changed() -> None:
@@ -322,34 +300,6 @@ def test_listeners_get_the_changes_in_order_even_if_one_writes() -> None:
     server.remove(Key(CONFIG_MAPS, SPACE, "a"))
     server.remove(Key(CONFIG_MAPS, SPACE, "a"))
     assert seen == types(events) == ["ADDED a", "ADDED b", "DELETED a"]
-
-
-def test_a_pod_on_a_node_is_deleted_by_its_kubelet() -> None:
-    server = Server()
-    spec = {"nodeName": "n", "containers": [{"name": "a", "image": "b"}]}
-    server.create("p", PODS, spec=spec)
-    events = server.follow(resource=PODS)
-    server.send("DELETE", PODS.path(SPACE, "p"))
-    meta = server.objects[Key(PODS, SPACE, "p")]["metadata"]
-    assert (meta["deletionGracePeriodSeconds"], meta["deletionTimestamp"]) == (30, "2030-01-01T00:00:30Z")
-    server.send("DELETE", PODS.path(SPACE, "p"), {"gracePeriodSeconds": 0})
-    assert types(events) == ["MODIFIED p", "MODIFIED p", "DELETED p"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "finalizers"), [("Foreground", ["foregroundDeletion"]), ("Orphan", ["orphan"]), ("Background", None)]
-)
-def test_propagation_of_deletions(policy: str, finalizers: list[str] | None) -> None:
-    server = Server()
-    server.create("x", MEMCACHEDS, spec={"image": "a"})
-    server.send("DELETE", MEMCACHEDS.path(SPACE, "x"), {"propagationPolicy": policy})
-    key = Key(MEMCACHEDS, SPACE, "x")
-    live = server.objects.get(key)
-    assert (live and live["metadata"]["finalizers"]) == finalizers
-    if live is not None:
-        meta = {name: value for name, value in live["metadata"].items() if name != "finalizers"}
-        server.put({**live, "metadata": meta})
-        assert key not in server.objects
 
 
 def test_nothing_is_created_in_a_terminating_namespace() -> None:

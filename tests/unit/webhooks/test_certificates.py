@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from memcached_webhooks import certwatcher
 from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
-from support.streams import until
+from support.streams import until, unverified
 
 from .pairs import EXPIRY, common_name, pair, write
 
@@ -35,8 +35,7 @@ def certificates_in(directory: Path) -> tuple[CertWatcher, Metrics]:
 def served(pairs: CertWatcher, name: str | None = "127.0.0.1", version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> str:
     """The common name of the certificate that a client receives over a socket pair."""
     server_end, client_end = socket.socketpair()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context = unverified()
     context.maximum_version = version
 
     def serve() -> None:

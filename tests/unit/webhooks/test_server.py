@@ -6,7 +6,6 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -29,7 +28,7 @@ from memcached_webhooks.admission import path_of
 from memcached_webhooks.review import ALLOWED, ReviewRequest, ReviewResponse
 from memcached_webhooks.server import AdmissionOptions, run
 from support.ports import free_port
-from support.streams import Streams
+from support.streams import Streams, unverified
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, MUTATE, VALIDATE, patch_of, review
@@ -79,9 +78,7 @@ class Client:
 
     async def served_name(self) -> str:
         """The common name of the certificate that a new connection receives."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=context)
+        _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=unverified())
         der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         writer.close()
         await writer.wait_closed()
@@ -183,9 +180,7 @@ def test_invalid_request_is_never_allowed(directory: Path):
 @asynccontextmanager
 async def unfinished(client: Client, length: int) -> AsyncGenerator[Streams]:
     """A review of this length of which all bytes except the last are sent."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=context)
+    reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=unverified())
     head = f"POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     writer.write(head.encode() + b" " * (length - 1))
     try:

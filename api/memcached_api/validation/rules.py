@@ -5,8 +5,7 @@ A rule reads the JSON of the object, so that an invalid field does not hide the 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from memcached_api.validation.field_errors import FieldError
@@ -19,6 +18,15 @@ class Violation(NamedTuple):
     subpath: str
     value: Any
     message: str
+
+
+class Parts(NamedTuple):
+    """A path up to its first `[*]`, the fields of this part, the remaining steps, and the field of the spec, if any."""
+
+    parent: str
+    fields: tuple[str, ...]
+    steps: tuple[str, ...]
+    top: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +58,10 @@ class Rule:
     list_inputs: tuple[str, ...] = ()
     stored_violations: Callable[[Any], Iterable[Violation]] | None = None
     blocks: bool = False
+    parts: "Parts" = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _split(self.path))
 
     @property
     def fields(self) -> list[str]:
@@ -117,13 +129,17 @@ def rule_errors(
 
     `stored`: the object is stored already, so a weaker rule may apply to it.
     """
+    spec = nested_field(obj, "spec")
+    present = spec.keys() if is_object(spec) else ()
     for rule in rules:
-        violations = (stored and rule.stored_violations) or rule.violations
-        parent, fields, steps = _split(rule.path)
-        root = nested_field(obj, *fields)
+        parts = rule.parts
+        if parts.top and parts.top not in present:
+            continue  # quickly, because most fields are absent from most objects
+        root = nested_field(obj, *parts.fields)
         if root is None:
             continue
-        for path, value in _select(parent, root, steps):
+        violations = (stored and rule.stored_violations) or rule.violations
+        for path, value in _select(parts.parent, root, parts.steps):
             if not type_errors or not _has_type_error(path, rule.fields, type_errors):
                 yield from (
                     FieldError(
@@ -159,14 +175,13 @@ def _select(path: str, value: Any, steps: tuple[str, ...]) -> Sequence[tuple[str
     return pairs
 
 
-@cache
-def _split(path: str) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The path up to its first `[*]`, the fields of this part, and the remaining steps."""
+def _split(path: str) -> Parts:
     parent = path.partition("[*]")[0]
     if not path:
-        return "", (), ()
+        return Parts("", (), (), "")
     fields, steps = tuple(parent.split(".")), path.replace("[*]", ".*").split(".")
-    return parent, fields, tuple(steps[len(fields) :])
+    top = fields[1] if fields[0] == "spec" and len(fields) > 1 else ""
+    return Parts(parent, fields, tuple(steps[len(fields) :]), top)
 
 
 def _children(path: str, value: Any, step: str) -> Iterable[tuple[str, Any]]:

@@ -48,7 +48,7 @@ def requests(live: Object | None, cached: Object = CACHED, *children: Object) ->
     async def run() -> None:
         reconciler = Reconciler(api.client, cache, queue, [KIND])
         for _ in range(2):
-            await reconciler.reconcile(KEY)
+            assert await reconciler.reconcile(KEY), "each reconcile has a result"
 
     asyncio.run(run())
     return api.verbs()

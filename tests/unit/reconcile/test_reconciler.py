@@ -7,12 +7,15 @@ from typing import Any, cast
 import pytest
 
 from memcached_api.validation.field_errors import FieldError
+from memcached_operator.cache.allowances import MAX_COUNTED
+from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.reconcile.cooldown import COOLDOWN
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
+from memcached_operator.reconcile.reverts import Report
 from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import MAX_LARGE, Limits
 from memcached_operator.runtime.queue import Queue
@@ -204,6 +207,47 @@ def test_children_of_all_objects_precede_statuses(objects: list[Object], order: 
 
     run_scenario(api, scenario, *objects, plan=child_named_after_owner, workers=1)
     assert [verb for verb in api.verbs(SERVICES, MEMCACHEDS) if verb != "get"] == order
+
+
+DELAYS: dict[str, tuple[Plan, Report, float]] = {
+    "the plan may change": (Plan((), requeue_after=60), Report(), 60),
+    "the applied plan may change": (Plan((), requeue_if_applied=70), Report(), 70),
+    "a report of reverts ends": (Plan(()), Report(requeue_after=80), 80),
+    "the first of several": (Plan((), requeue_after=60, requeue_if_applied=50), Report(requeue_after=80), 50),
+}
+
+
+@pytest.mark.parametrize(("plan", "report", "seconds"), DELAYS.values(), ids=DELAYS.keys())
+def test_object_is_reconciled_again_when_its_state_may_change(plan: Plan, report: Report, seconds: float) -> None:
+    async def run() -> None:
+        cache, queue, api = whole_cache(), Queue[Key]("test"), Api()
+        cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), lambda *_: plan, status_of)
+        reconciler = Reconciler(api.client, cache, queue, [kind])
+        vars(reconciler)["_applier"].reverts.report = lambda _: report
+        assert await reconciler.reconcile(KEY) == "requeue_after"
+        due = vars(queue)["_due"][KEY] - asyncio.get_running_loop().time()
+        assert due == pytest.approx(seconds, abs=5)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("number", "count"), [(3, "3"), (MAX_COUNTED - 1, str(MAX_COUNTED - 1)), (MAX_COUNTED, f"At least {MAX_COUNTED}")]
+)
+def test_ignored_objects_are_a_notice(number: int, count: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cache, "ignored", lambda *_: number)
+    notices: list[str] = []
+
+    def status(_: Snapshot, outcome: Outcome, __: object) -> DesiredStatus:
+        notices.extend(outcome.notices)
+        return DesiredStatus({"conditions": []})
+
+    cache, api = whole_cache(), Api()
+    cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
+    kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status)
+    asyncio.run(Reconciler(api.client, cache, Queue[Key]("test"), [kind]).reconcile(KEY))
+    assert notices[0].startswith(f"{count} objects in namespace test are ignored")
 
 
 MOST_SEVERE = {

@@ -191,6 +191,16 @@ def test_child_is_reverted_at_most_ten_times_a_minute() -> None:
     assert fight.reverts.delay(fight.cr, KEY, fight.child) == 0
 
 
+def test_ten_changes_in_more_than_a_minute_are_within_the_limit() -> None:
+    fight = Fight()
+    fight.revert(after=0)
+    fight.revert(after=PERIOD / 2)
+    for _ in range(LIMIT - 2):
+        fight.revert(after=PERIOD / 2 / (LIMIT - 2))
+    assert not fight.problems
+    assert fight.messages
+
+
 def test_limit_does_not_delay_a_change_of_the_spec_or_another_child() -> None:
     fight = Fight()
     for _ in range(LIMIT):

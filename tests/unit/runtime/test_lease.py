@@ -315,6 +315,25 @@ def test_new_leader_survives_failure_of_its_first_renewal(api: Api) -> None:
     asyncio.run(run())
 
 
+def test_release_that_an_earlier_renewal_overtakes_is_repeated(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, errors = api.request, [ApiError(409, "Conflict", "the object has been modified")]
+
+    async def overtaken(method: str, path: str, obj: Object) -> None:
+        if errors:
+            raise errors.pop()
+        await write(method, path, obj)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        monkeypatch.setattr(api, "request", overtaken)
+        await lease.release()
+
+    asyncio.run(run())
+    assert api.lease is not None
+    assert holder_of(api.lease) == ""
+
+
 def test_release_that_cannot_be_written_is_an_error_and_keeps_the_lease(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)

@@ -15,7 +15,7 @@ from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.reconcile.cooldown import COOLDOWN
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
-from memcached_operator.reconcile.reverts import Report
+from memcached_operator.reconcile.reverts import Report, Reverts
 from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import MAX_LARGE, Limits
 from memcached_operator.runtime.queue import Queue
@@ -218,13 +218,18 @@ DELAYS: dict[str, tuple[Plan, Report, float]] = {
 
 
 @pytest.mark.parametrize(("plan", "report", "seconds"), DELAYS.values(), ids=DELAYS.keys())
-def test_object_is_reconciled_again_when_its_state_may_change(plan: Plan, report: Report, seconds: float) -> None:
+def test_object_is_reconciled_again_when_its_state_may_change(
+    plan: Plan, report: Report, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reported(_: Reverts, __: Object) -> Report:
+        return report
+
     async def run() -> None:
         cache, queue, api = whole_cache(), Queue[Key]("test"), Api()
         cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
-        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), lambda *_: plan, status_of)
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), lambda _, __: plan, status_of)
         reconciler = Reconciler(api.client, cache, queue, [kind])
-        vars(reconciler)["_applier"].reverts.report = lambda _: report
+        monkeypatch.setattr(Reverts, "report", reported)
         assert await reconciler.reconcile(KEY) == "requeue_after"
         due = vars(queue)["_due"][KEY] - asyncio.get_running_loop().time()
         assert due == pytest.approx(seconds, abs=5)
@@ -236,7 +241,10 @@ def test_object_is_reconciled_again_when_its_state_may_change(plan: Plan, report
     ("number", "count"), [(3, "3"), (MAX_COUNTED - 1, str(MAX_COUNTED - 1)), (MAX_COUNTED, f"At least {MAX_COUNTED}")]
 )
 def test_ignored_objects_are_a_notice(number: int, count: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cache, "ignored", lambda *_: number)
+    def ignored(_: Cache, __: str) -> int:
+        return number
+
+    monkeypatch.setattr(Cache, "ignored", ignored)
     notices: list[str] = []
 
     def status(_: Snapshot, outcome: Outcome, __: object) -> DesiredStatus:

@@ -147,6 +147,18 @@ def test_child_that_the_controller_deletes_itself_is_forgotten() -> None:
     assert not fight.messages
 
 
+def test_only_the_deleted_child_is_forgotten() -> None:
+    fight = Fight()
+    fight.revert()
+    fight.revert()
+    service = Key(SERVICES, "test", "cache")
+    fight.reverts.add(asyncio.run(fight.reverts.identify(fight.cr, service, fight.child, fight.live())))
+    fight.reverts.forget(fight.cr, service)
+    assert fight.messages
+    fight.reverts.forget(fight.cr, KEY)
+    assert vars(fight.reverts)["_records"] == {}
+
+
 def test_other_instance_of_the_operator_is_reported() -> None:
     fight = Fight("memcached-operator")
     fight.changed = desired(fight.cr, minReadySeconds=9)

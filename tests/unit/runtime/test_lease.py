@@ -265,6 +265,22 @@ def test_lease_is_acquired_when_it_has_expired_or_was_released(api: Api) -> None
     assert (holder_of(api.lease), api.lease["spec"]["leaseTransitions"]) == ("me", 2)
 
 
+@pytest.mark.parametrize(("duration", "seconds"), [(40, 40), (None, module.LEASE_DURATION)])
+def test_lease_expires_after_the_duration_of_its_holder(api: Api, duration: int | None, seconds: float) -> None:
+    async def run() -> None:
+        standby = lease_of(api)
+        api.put("other")
+        assert api.lease is not None
+        api.lease["spec"]["leaseDurationSeconds"] = duration
+        assert not await standby.try_acquire_or_renew(5)
+        api.now += seconds
+        assert not await standby.try_acquire_or_renew(5)
+        api.now += 0.1
+        assert await standby.try_acquire_or_renew(5)
+
+    asyncio.run(run())
+
+
 def test_only_the_holder_releases(api: Api) -> None:
     async def run() -> None:
         await lease_of(api, "other").release()

@@ -26,8 +26,10 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.reconcile.manager import Manager
 from memcached_operator.reconcile.retention import MAX_POD, SURGE, Retention
 from unit.builders import LABELS, memcached, owned, pod
+from unit.fakes import Api
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
 LARGE = "x" * 100_000
@@ -280,6 +282,22 @@ def test_object_is_kept_whole_when_it_becomes_needed() -> None:
     entry = cache.entry(key_of(SERVICES, child))
     assert entry is not None
     assert (entry.needed, len(entry.json) < 1000) == (False, True)
+
+
+def test_children_of_a_deleted_object_are_not_kept_whole() -> None:
+    manager = Manager(Api().client, [KIND])
+    cache: Cache = vars(manager)["_cache"]
+    child = large(SERVICES, "cache")
+    kept: list[bool | None] = []
+    for event in (
+        (MEMCACHEDS, "updated", memcached()),
+        (SERVICES, "updated", child),
+        (MEMCACHEDS, "deleted", memcached()),
+    ):
+        manager.handle_event(*event)
+        entry = cache.entry(key_of(SERVICES, child))
+        kept.append(entry and entry.complete)
+    assert kept == [None, True, False]
 
 
 def test_oversized_object_keeps_its_owner_and_is_read_if_it_is_needed() -> None:

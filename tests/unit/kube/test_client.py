@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from memcached_operator import metrics
-from memcached_operator.kube.client import ApiClient, ApiError, api_error, describe
+from memcached_operator.kube.client import ApiClient, ApiError, api_error, connection_error, describe
+from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key
 from memcached_operator.runtime.tasks import background
 from support.lists import listed
@@ -135,6 +136,8 @@ def test_every_connection_error_has_a_description() -> None:
     assert describe(TimeoutError()) == "timed out"
     assert describe(OSError()) == "OSError"
     assert describe(OSError("disk full")) == "disk full"
+    missing = connection_error(ConfigError("no token"))
+    assert (missing.code, missing.reason, missing.message) == (0, "NoCredentials", "no token")
 
 
 PERMANENCE = {

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from memcached_api.validation.field_errors import FieldError
+from memcached_operator import metrics
 from memcached_operator.cache.allowances import MAX_COUNTED
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid
@@ -179,14 +180,21 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
     assert api.verbs() == ["get", "get"]
 
 
+def panics() -> float:
+    """The metric of unexpected errors."""
+    labels = {"controller": "memcached"}
+    return metrics.REGISTRY.get_sample_value("controller_runtime_reconcile_panics_total", labels) or 0
+
+
 def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
-    api = Api()
+    api, before = Api(), panics()
 
     async def scenario(queue: Queue[Key]) -> None:
         await until(lambda: api.statuses and queue.failures(KEY) == 1)
 
     run_scenario(api, scenario, memcached(), memcached("other", uid="other"), plan=defective)
     assert len(api.statuses) == 1
+    assert panics() == before + 1
 
 
 MANY = [memcached(f"cache-{number}", uid=f"uid-{number}") for number in range(6)]

@@ -236,6 +236,12 @@ def test_ignored_object_counts_once(caplog: pytest.LogCaptureFixture) -> None:
         cache.put_event(CONFIG_MAPS, junk(name, 6))
     assert cache.ignored("test") == 50
     assert len(caplog.records) == 1, "one message until the next list"
+    listing = cache.listing(CONFIG_MAPS, "test")
+    listing.add([], 100)
+    listing.end()
+    for name in names:
+        cache.put_event(CONFIG_MAPS, junk(name, 101))
+    assert len(caplog.records) == 2
 
 
 def test_ignored_pod_that_has_completed_does_not_count() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -37,10 +36,12 @@ def kind_of(plan: Plan, seen: list[tuple[Snapshot, Outcome]]) -> ReconciledKind:
     return ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), lambda _, __: plan, status)
 
 
-def reconciled(kind: ReconciledKind, *, cache: Cache | None = None, waiting: Sequence[str] = ()) -> tuple[Api, Any]:
+def reconciled(
+    kind: ReconciledKind, *, cache: Cache | None = None, waiting: Sequence[str] = ()
+) -> tuple[Api, Reconciler]:
     """Reconcile the object once. `waiting`: other objects in the queue. Returns the API server and the reconciler."""
 
-    async def run() -> tuple[Api, Any]:
+    async def run() -> tuple[Api, Reconciler]:
         api, queue, known = Api(), Queue[Key]("test"), cache or whole_cache()
         known.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
         for name in waiting:
@@ -97,7 +98,7 @@ def test_child_that_is_known_in_part_is_read_before_the_plan_is_made() -> None:
 
 
 def test_deferred_status_is_remembered_until_it_is_written_or_its_object_deleted() -> None:
-    meta = {"name": "cache", "namespace": "test", "labels": {}}
+    meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
     service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": meta}
     for end in ("written", "deleted"):
         cache = whole_cache()

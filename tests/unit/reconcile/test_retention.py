@@ -295,11 +295,12 @@ def test_children_of_a_deleted_object_are_not_kept_whole() -> None:
     cache: Cache = vars(manager)["_cache"]
     child = large(SERVICES, "cache")
     kept: list[bool | None] = []
-    for event in (
+    events: list[tuple[Resource, Any, Object]] = [
         (MEMCACHEDS, "updated", memcached()),
         (SERVICES, "updated", child),
         (MEMCACHEDS, "deleted", memcached()),
-    ):
+    ]
+    for event in events:
         manager.handle_event(*event)
         entry = cache.entry(key_of(SERVICES, child))
         kept.append(entry and entry.complete)

@@ -99,17 +99,6 @@ def reasons(api: Api) -> list[str]:
 KEY = key_of(MEMCACHEDS, memcached())
 
 
-def test_error_is_reported_in_the_status_and_retried() -> None:
-    api = Api(always={"create": raising(FORBIDDEN)})
-
-    async def scenario(queue: Queue[Key]) -> None:
-        await until(lambda: api.statuses and api.verbs().count("create") == 2)
-        assert queue.failures(KEY) >= 1
-
-    run_scenario(api, scenario)
-    assert reasons(api)[0] == "ApplyFailed"
-
-
 def test_invalid_spec_is_reported_in_the_status_and_not_retried() -> None:
     api = Api()
 
@@ -133,19 +122,6 @@ def test_status_does_not_wait_for_the_backoff_of_the_children(monkeypatch: pytes
 
     run_scenario(api, scenario, before)
     assert reasons(api)[0] == "ApplyFailed"
-
-
-def test_deleted_or_terminating_object_is_not_reconciled() -> None:
-    api = Api()
-    terminating = memcached()
-    terminating["metadata"]["deletionTimestamp"] = "now"
-
-    async def scenario(queue: Queue[Key]) -> None:
-        queue.add(Key(MEMCACHEDS, "test", "deleted"))
-        await asyncio.sleep(0.1)
-
-    run_scenario(api, scenario, terminating)
-    assert api.calls == []
 
 
 def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_not_computed() -> None:
@@ -389,3 +365,16 @@ def test_large_objects_are_reconciled_one_at_a_time_and_delay_no_small_ones(monk
     monkeypatch.setattr(Api, "create", slow_create)
     large = [memcached(name, uid=name, image="x" * MAX_LARGE) for name in "ab"]
     run_scenario(api, scenario, *large, memcached("small"), plan=child_named_after_owner, workers=3)
+
+
+def test_deleted_or_terminating_object_is_not_reconciled() -> None:
+    api = Api()
+    terminating = memcached()
+    terminating["metadata"]["deletionTimestamp"] = "now"
+
+    async def scenario(queue: Queue[Key]) -> None:
+        queue.add(Key(MEMCACHEDS, "test", "deleted"))
+        await asyncio.sleep(0.1)
+
+    run_scenario(api, scenario, terminating)
+    assert api.calls == []

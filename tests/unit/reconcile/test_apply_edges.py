@@ -1,8 +1,14 @@
 """Changes that need more than an apply: of Services, whose node ports the API server allocates, and of others' maps."""
 
+from typing import Any
+
 import pytest
 
+from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.resource import Key, Object
+from memcached_operator.reconcile import apply as module
+from memcached_operator.reconcile.reverts import Reverts
+from unit.fakes import Api
 from unit.reconcile.test_apply import DEPLOYMENT, SERVICE, Owner, child, reasons
 
 
@@ -58,3 +64,69 @@ def test_field_that_another_client_changes_before_the_child_is_scaled_is_restore
     owner.api.hooks["scale"].append(change)
     owner.apply(child(minReadySeconds=1, replicas=2))
     assert owner.spec == {"minReadySeconds": 1, "replicas": 2}
+
+
+def restore_copy(owner: Owner, references: list[Object]) -> None:
+    """Let another client have created the child, with these owner references."""
+    managed: list[Object] = [
+        {"manager": name, "operation": "Update", "fieldsV1": {}} for name in ("memcached-operator", "velero")
+    ]
+    live = owner.api.objects[DEPLOYMENT]
+    owner.api.put(DEPLOYMENT, live, ownerReferences=references, managedFields=managed)
+    owner.observe()
+
+
+REMOVED: Object = {"op": "remove", "path": "/metadata/managedFields/1"}
+
+
+@pytest.mark.parametrize("steps", [[REMOVED], []], ids=["fields of others", "none"])
+def test_fields_of_an_orphan_are_taken_over_before_the_apply(
+    steps: list[Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner, uid = Owner(), ""
+    patches: list[list[Object]] = []
+    apply, patch = Api.apply, Api.patch
+
+    async def dry_run(self: Api, key: Key, obj: Object, *, dry_run: bool = False) -> Object:
+        return {"applied": obj["spec"]} if dry_run else await apply(self, key, obj)
+
+    async def recorded(self: Api, key: Key, body: list[Object], content_type: str = "") -> Object:
+        assert content_type == JSON_PATCH
+        patches.append(body)
+        return await patch(self, key, body, content_type)
+
+    def takeover(live: Object, applied: Object) -> list[Object]:
+        assert "fieldsV1" in live["metadata"]["managedFields"][0], "the cache does not keep them"
+        assert applied == {"applied": {"minReadySeconds": 3}}
+        return steps
+
+    monkeypatch.setattr(Api, "apply", dry_run)
+    monkeypatch.setattr(Api, "patch", recorded)
+    monkeypatch.setattr(module, "takeover", takeover)
+    restore_copy(owner, [])
+    uid = owner.api.objects[DEPLOYMENT]["metadata"]["uid"]
+    assert owner.apply(child(minReadySeconds=3)).errors == []
+    test: Object = {"op": "test", "path": "/metadata/uid", "value": uid}
+    assert [body for body in patches if body[0] == test and body[1:] == steps] == ([[test, *steps]] if steps else [])
+    assert owner.spec == {"minReadySeconds": 3}
+
+
+def test_fields_of_a_child_with_a_controller_are_not_taken_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Owner()
+    monkeypatch.delattr(module, "takeover")
+    restore_copy(owner, owner.api.objects[DEPLOYMENT]["metadata"]["ownerReferences"])
+    assert owner.apply(child(minReadySeconds=3)).errors == []
+
+
+def test_child_that_disappears_before_its_change_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, identify = Owner(), Reverts.identify
+
+    async def deleted(self: Reverts, *arguments: Any) -> Any:
+        """Handle the event of a deletion during the read of the field managers."""
+        if owner.api.objects.pop(DEPLOYMENT, None):
+            owner.cache.remove(DEPLOYMENT, owner.api.version + 1)
+        return await identify(self, *arguments)
+
+    monkeypatch.setattr(Reverts, "identify", deleted)
+    assert owner.apply(child(minReadySeconds=3)).errors == []
+    assert owner.spec == {"minReadySeconds": 3}

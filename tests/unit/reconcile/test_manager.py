@@ -455,6 +455,11 @@ def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace(reso
     ) == [both, [], both, [], both, ["elsewhere"]]
 
 
+def test_child_of_which_only_the_name_is_known_enqueues_its_owner() -> None:
+    meta = {"name": "one", "namespace": "test", "uid": "u", "resourceVersion": "7"}
+    assert enqueued((SERVICES, "oversized", {"metadata": meta})) == [["one"]]
+
+
 def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
     def ours(version: int, **rest: Any) -> Object:
         cr = builders.memcached("one")

@@ -256,6 +256,7 @@ def test_terminating_namespace_is_checked_again() -> None:
     )
     outcome = owner.apply(child(minReadySeconds=3))
     assert (reasons(outcome), outcome.errors, outcome.requeue_after) == (["WaitingForDeletion"], [], 10)
+    assert outcome.terminating
 
 
 UNAVAILABLE = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)

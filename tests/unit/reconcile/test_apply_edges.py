@@ -1,15 +1,18 @@
 """Changes that need more than an apply: of Services, whose node ports the API server allocates, and of others' maps."""
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from memcached_operator.cache.live import StaleError
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.reconcile import apply as module
 from memcached_operator.reconcile.reverts import Reverts
 from unit.fakes import Api
-from unit.reconcile.test_apply import DEPLOYMENT, SERVICE, Owner, child, reasons
+from unit.reconcile.test_apply import DEPLOYMENT, KIND, SERVICE, Owner, child, reasons, snapshot_of
 
 
 @pytest.mark.parametrize(
@@ -116,6 +119,41 @@ def test_fields_of_a_child_with_a_controller_are_not_taken_over(monkeypatch: pyt
     monkeypatch.delattr(module, "takeover")
     restore_copy(owner, owner.api.objects[DEPLOYMENT]["metadata"]["ownerReferences"])
     assert owner.apply(child(minReadySeconds=3)).errors == []
+
+
+def test_copies_from_a_backup_are_reported_and_not_modified() -> None:
+    owner = Owner()
+    live = owner.api.objects[DEPLOYMENT]
+    managed: list[Object] = [{"manager": "velero", "operation": "Update"}]
+    owner.api.put(DEPLOYMENT, {**live, "spec": {"minReadySeconds": 9}}, ownerReferences=[], managedFields=managed)
+    owner.observe()
+    result = owner.apply(child(minReadySeconds=2))
+    assert (reasons(result), owner.spec) == (["Conflict"], {"minReadySeconds": 9})
+    assert "as from a backup" in result.problems[0].message
+
+
+@pytest.mark.parametrize("spec", [{"minReadySeconds": 3, "replicas": 1}, {"minReadySeconds": 1, "replicas": 2}])
+def test_plan_that_has_not_seen_a_child_is_not_applied_to_it(spec: Object) -> None:
+    owner = Owner()
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    owner.api.calls.clear()
+    unseen = replace(snapshot_of(owner.cache), children={})
+    with pytest.raises(StaleError):
+        asyncio.run(owner.applier.apply_all(KIND, unseen, [child(**spec)]))
+    assert owner.api.verbs() == []
+
+
+def test_plan_that_has_not_seen_an_orphan_is_not_applied_to_it() -> None:
+    owner = Owner()
+    restore_copy(owner, [])
+    owner.cache.remove(DEPLOYMENT, owner.api.version)
+    with pytest.raises(StaleError):
+        owner.apply(child(minReadySeconds=3))
+    assert owner.api.verbs() == ["create", "get"]
+
+
+def test_deletion_is_a_write() -> None:
+    assert Owner().apply().wrote
 
 
 def test_child_that_disappears_before_its_change_is_created(monkeypatch: pytest.MonkeyPatch) -> None:

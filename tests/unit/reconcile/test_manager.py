@@ -460,6 +460,11 @@ def test_child_of_which_only_the_name_is_known_enqueues_its_owner() -> None:
     assert enqueued((SERVICES, "oversized", {"metadata": meta})) == [["one"]]
 
 
+def test_labels_of_no_instance_enqueue_nothing() -> None:
+    meta = {**theirs(1)["metadata"], "labels": {"app.kubernetes.io/name": "memcached"}}
+    assert enqueued((SERVICES, "updated", {"metadata": meta})) == [[]]
+
+
 def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
     def ours(version: int, **rest: Any) -> Object:
         cr = builders.memcached("one")

@@ -156,21 +156,22 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
     assert api.verbs() == ["get", "get"]
 
 
-def panics() -> float:
-    """The metric of unexpected errors."""
-    labels = {"controller": "memcached"}
-    return metrics.REGISTRY.get_sample_value("controller_runtime_reconcile_panics_total", labels) or 0
+def count(metric: str, **labels: str) -> float:
+    """A metric of reconciles."""
+    labels |= {"controller": "memcached"}
+    return metrics.REGISTRY.get_sample_value(f"controller_runtime_reconcile_{metric}", labels) or 0
 
 
 def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
-    api, before = Api(), panics()
+    api, panics, errors = Api(), count("panics_total"), count("total", result="error")
 
     async def scenario(queue: Queue[Key]) -> None:
         await until(lambda: api.statuses and queue.failures(KEY) == 1)
 
     run_scenario(api, scenario, memcached(), memcached("other", uid="other"), plan=defective)
     assert len(api.statuses) == 1
-    assert panics() == before + 1
+    assert count("panics_total") == panics + 1
+    assert count("total", result="error") > errors
 
 
 MANY = [memcached(f"cache-{number}", uid=f"uid-{number}") for number in range(6)]
@@ -240,6 +241,7 @@ def test_ignored_objects_are_a_notice(number: int, count: str, monkeypatch: pyte
     kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), child, status)
     asyncio.run(Reconciler(api.client, cache, Queue[Key]("test"), [kind]).reconcile(KEY))
     assert notices[0].startswith(f"{count} objects in namespace test are ignored")
+    assert "exceed the limit of 2000 objects or 8 MiB" in notices[0]
 
 
 MOST_SEVERE = {

@@ -81,13 +81,6 @@ class Api:
         self.objects[key] = written
         return written
 
-    def replace(self, key: Key) -> Object:
-        """Delete an object and create a foreign one with the same name, as another client."""
-        live = self.objects.pop(key)
-        meta = {"name": key.name, "namespace": key.namespace, "uid": "foreign"}
-        kind = {name: live[name] for name in ("apiVersion", "kind")}
-        return self.put(key, {**kind, "metadata": meta, "spec": {"foreign": True}})
-
     async def request(self, method: str, path: str) -> Object:
         """What the API server serves: `GET /api/v1` and `GET /version` of Kubernetes 1.35."""
         assert method == "GET"

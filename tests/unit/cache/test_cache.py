@@ -101,6 +101,27 @@ def test_list_of_a_namespace_does_not_affect_others() -> None:
     assert not cache.put(DEPLOYMENTS, live(11, namespace="other", name="deleted"))
 
 
+def test_newest_version_is_that_of_an_object_or_of_a_deletion() -> None:
+    cache = whole_cache()
+    assert cache.newest(DEPLOYMENTS, None) == 0
+    cache.put(DEPLOYMENTS, live(9))
+    cache.put(PODS, pod(version=20))
+    cache.remove(Key(DEPLOYMENTS, "other", "deleted"), 12)
+    found = [
+        cache.newest(*each) for each in ((DEPLOYMENTS, None), (DEPLOYMENTS, "test"), (PODS, None), (PODS, "other"))
+    ]
+    assert found == [12, 9, 20, 0]
+
+
+def test_each_change_of_an_object_changes_the_revision() -> None:
+    cache = whole_cache()
+    revisions = [cache.revision]
+    for change in (lambda: cache.put(DEPLOYMENTS, live(9)), lambda: cache.remove(KEY, 10)):
+        change()
+        revisions.append(cache.revision)
+    assert len({*revisions}) == 3
+
+
 def test_children_are_found_by_the_uid_of_their_controller() -> None:
     cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9))

@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from memcached_operator.cache.live import FIRST_RECHECK, RECHECK_BURST, Rechecks, get_live
 from memcached_operator.kind import DesiredStatus, Plan, ReconciledKind
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
@@ -12,7 +10,7 @@ from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from support.caches import whole_cache
-from unit.builders import MEMCACHEDS, memcached, owned
+from unit.builders import MEMCACHEDS, memcached
 from unit.fakes import Api
 
 STATUS: dict[str, Any] = {"observedGeneration": 1, "conditions": []}
@@ -48,22 +46,10 @@ def requests(live: Object | None, cached: Object = CACHED, *children: Object) ->
     async def run() -> None:
         reconciler = Reconciler(api.client, cache, queue, [KIND])
         for _ in range(2):
-            await reconciler.reconcile(KEY)
+            assert await reconciler.reconcile(KEY), "each reconcile has a result"
 
     asyncio.run(run())
     return api.verbs()
-
-
-DELETED: dict[str, Object | None] = {
-    "deleted": None,
-    "being deleted": {**CACHED, "metadata": {**CACHED["metadata"], "resourceVersion": "9", "deletionTimestamp": "now"}},
-}
-
-
-@pytest.mark.parametrize("live", DELETED.values(), ids=DELETED.keys())
-def test_children_of_a_deleted_object_are_not_recreated(live: Object | None) -> None:
-    assert requests(live) == ["get"]
-    assert requests(live, CACHED, owned(resource=SERVICES, name="unneeded")) == ["get"]
 
 
 def test_child_is_not_created_for_an_outdated_spec() -> None:
@@ -81,10 +67,6 @@ def test_event_of_a_version_that_was_read_live_is_not_ignored() -> None:
     assert not cache.put(MEMCACHEDS, live)  # the response to a write without effect
     assert cache.put_event(MEMCACHEDS, live)
     assert not cache.put_event(MEMCACHEDS, live)
-
-
-def test_missing_child_of_an_existing_object_is_recreated() -> None:
-    assert requests(CACHED)[:3] == ["get", "get", "create"]
 
 
 def test_children_of_a_new_object_are_created_without_a_live_read() -> None:

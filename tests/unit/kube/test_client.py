@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kube.client import ApiClient, ApiError, api_error, describe
+from memcached_operator import metrics
+from memcached_operator.kube.client import ApiClient, ApiError, api_error, connection_error, describe
+from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key
 from memcached_operator.runtime.tasks import background
 from support.lists import listed
@@ -68,6 +70,22 @@ def test_error_response(scripted: Any, expected: tuple[Any, ...]) -> None:
     assert str(error) == error.message
 
 
+def test_request_without_a_response_is_counted() -> None:
+    def requests() -> float:
+        labels = {"code": "<error>", "method": "GET"}
+        return metrics.REGISTRY.get_sample_value("rest_client_requests_total", labels) or 0
+
+    async def run() -> None:
+        unused = connection("http://127.0.0.1:1")
+        async with unused.session() as session:
+            await ApiClient(unused, session).request("GET", "/x")
+
+    before = requests()
+    with pytest.raises(ApiError, match="cannot be reached"):
+        asyncio.run(run())
+    assert requests() == before + 1
+
+
 def test_invalid_utf8_in_an_error_is_replaced() -> None:
     assert api_error(500, {}, b"\xff no").message == "\N{REPLACEMENT CHARACTER} no"
 
@@ -118,6 +136,8 @@ def test_every_connection_error_has_a_description() -> None:
     assert describe(TimeoutError()) == "timed out"
     assert describe(OSError()) == "OSError"
     assert describe(OSError("disk full")) == "disk full"
+    missing = connection_error(ConfigError("no token"))
+    assert (missing.code, missing.reason, missing.message) == (0, "NoCredentials", "no token")
 
 
 PERMANENCE = {

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import os
 import shlex
 import ssl
@@ -198,6 +199,13 @@ def test_failed_plugin_is_a_one_line_error(plugin: Plugin, output: str, message:
         load_config()
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_only_errors_are_collected_and_nothing_else_is_hidden(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"), vars(credentials)["_errors"]() as errors:
+        logging.info("kept")
+        logging.error("collected")
+    assert (errors, caplog.messages) == (["collected"], ["kept"])
 
 
 def test_missing_plugin_is_a_one_line_error(plugin: Plugin) -> None:

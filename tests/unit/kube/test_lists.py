@@ -59,6 +59,7 @@ PAGES: dict[str, tuple[list[int], list[int]]] = {
     "pages grow only below an eighth of the limit": ([MEDIUM] * 80, [16, 32, 32]),
     "a page that is too large is read again, one by one": ([LARGE] * 4, [16, 1, 1, 1, 1]),
     "pages grow again": ([LARGE] * 4 + [SMALL] * 8, [16, 1, 1, 1, 1, 1, 2, 4, 8]),
+    "an object that is larger than a page": ([SMALL, bodies.MAX_PAGE], [16, 1, 2, 1]),
     "no objects": ([], [16]),
 }
 
@@ -83,9 +84,22 @@ def test_limit_of_a_list_counts_the_objects_of_all_pages() -> None:
 
 def test_object_that_is_larger_than_any_is_an_error() -> None:
     server = Server(bodies.MAX_BODY)
-    with pytest.raises(ApiError, match="the response to GET /api/v1/configmaps is longer than 16777216 bytes"):
+    with pytest.raises(
+        ApiError, match="the response to GET /api/v1/configmaps is longer than 16777216 bytes"
+    ) as raised:
         call(server, lambda client: listed(client, CONFIG_MAPS, None))
+    assert raised.value.code == 200
     assert server.limits == [16, 1]
+
+
+def test_response_of_exactly_the_limit_is_read() -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        yield b"ab"
+        yield b"c"
+
+    assert asyncio.run(bodies.read(chunks(), 3)) == b"abc"
+    with pytest.raises(bodies.TooLargeError):
+        asyncio.run(bodies.read(chunks(), 2))
 
 
 def event(kind: str, obj: Object) -> bytes:

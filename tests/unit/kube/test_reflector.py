@@ -2,6 +2,7 @@ import asyncio
 import json
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -209,6 +210,33 @@ def test_watch_is_retried_while_the_server_is_unreachable() -> None:
 
     asyncio.run(run())
     assert (metrics.REGISTRY.get_sample_value(*RETRIES) or 0) > before
+
+
+def test_list_that_stays_older_than_what_is_known_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, reflector = 100.0, Reflector(PODS, None, "", "7")
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    found: list[bool] = []
+    for older, seconds in ((True, 0), (True, module.OUTDATED_PERIOD - 1), (True, 1), (False, 0), (True, 0)):
+        now += seconds
+        found.append(reflector.accepts(older=older))
+    assert found == [False, False, True, True, False]
+
+
+def test_older_list_ends_the_watch() -> None:
+    async def watch(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    async def run() -> Reflector:
+        reflector = Reflector(PODS, None, "", "7", watch=watch)
+        async with connection("http://127.0.0.1:1").session() as session, asyncio.timeout(10):
+            client = ApiClient(connection("http://127.0.0.1:1"), session)
+            watching = asyncio.create_task(reflector.watch_events(client, ignore))
+            await asyncio.sleep(0)
+            reflector.accepts(older=True)
+            await watching
+        return reflector
+
+    assert asyncio.run(run()).version == "", "it is listed again"
 
 
 RETRIES = ("memcached_operator_watch_retries_total", {"resource": "pods", "reason": "Unreachable"})

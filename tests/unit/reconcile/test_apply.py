@@ -84,73 +84,6 @@ def reasons(outcome: Result) -> list[str]:
     return [problem.reason for problem in outcome.problems]
 
 
-REPLACED = {
-    "before the migration": (False, "preparation_patch", ["preparation_patch"]),
-    "between migration and apply": (False, "apply", ["preparation_patch", "apply"]),
-    "before the apply": (True, "apply", ["apply"]),
-}
-
-
-@pytest.mark.parametrize(("applied", "verb", "writes"), REPLACED.values(), ids=REPLACED.keys())
-def test_foreign_object_that_replaced_the_child_is_never_modified(applied: bool, verb: str, writes: list[str]) -> None:
-    owner = Owner(applied=applied)
-    foreign: list[Object] = []
-    owner.api.hooks[verb].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
-    outcome = owner.apply(child(minReadySeconds=3))
-    assert (reasons(outcome), outcome.errors) == (["Conflict"], [])
-    assert outcome.requeue_after is not None
-    assert owner.api.objects[DEPLOYMENT] == foreign[0]
-    assert [verb for verb in owner.api.verbs() if verb != "get"] == writes
-
-
-def test_foreign_object_that_rejects_our_fields_is_a_conflict() -> None:
-    owner = Owner()
-
-    def reject() -> None:
-        """Reject as for a Service, whose cluster IP is immutable too."""
-        owner.api.replace(DEPLOYMENT)
-        raise ApiError(422, "Invalid", "metadata.uid: field is immutable")
-
-    owner.api.hooks["apply"].append(reject)
-    outcome = owner.apply(child(minReadySeconds=3))
-    assert outcome.errors == []
-    assert [(each.reason, each.message) for each in outcome.problems] == [
-        (
-            "Conflict",
-            "Deployment cache exists and is not managed by this operator. The object is not modified. "
-            "Delete or rename it, or use another name for this Memcached",
-        )
-    ]
-
-
-def test_child_changed_in_the_meantime_is_read_and_applied_again() -> None:
-    owner = Owner()
-    owner.api.hooks["apply"].append(owner.change_and_reject)
-    outcome = owner.apply(child(minReadySeconds=3))
-    assert (outcome.problems, outcome.errors) == ([], [])
-    assert owner.api.verbs() == ["apply", "get", "apply"]
-    assert owner.spec == {"minReadySeconds": 3}
-
-
-def test_child_that_is_as_desired_after_a_conflict_is_not_applied_again() -> None:
-    owner = Owner()
-    applied: list[Object] = []
-
-    def apply_and_reject() -> None:
-        """For example: our apply succeeded, but its response was lost."""
-        applied.append(owner.api.put(DEPLOYMENT, expected.api.objects[DEPLOYMENT], uid=uid))
-        raise CHANGED
-
-    uid = owner.api.objects[DEPLOYMENT]["metadata"]["uid"]
-    expected = Owner()
-    expected.apply(child(minReadySeconds=3))
-    owner.api.hooks["apply"].append(apply_and_reject)
-    outcome = owner.apply(child(minReadySeconds=3))
-    assert (outcome.problems, outcome.errors) == ([], [])
-    assert owner.api.verbs() == ["apply", "get"]
-    assert owner.api.objects[DEPLOYMENT] == applied[0]
-
-
 def test_child_that_keeps_changing_is_retried_later() -> None:
     owner = Owner()
     owner.api.always["apply"] = owner.change_and_reject
@@ -185,14 +118,6 @@ def test_child_that_exists_but_cannot_be_read_is_retried_later() -> None:
     outcome = owner.apply(child(minReadySeconds=3))
     assert [error.reason for error in outcome.errors] == ["AlreadyExists"]
     assert owner.api.verbs() == ["create", "get"]
-
-
-def test_child_deleted_in_the_meantime_is_recreated_in_the_same_pass() -> None:
-    owner = Owner()
-    del owner.api.objects[DEPLOYMENT]
-    outcome = owner.apply(child(minReadySeconds=3))
-    assert (outcome.problems, outcome.errors) == ([], [])
-    assert owner.spec == {"minReadySeconds": 3}
 
 
 def test_blocked_child_is_requeued_although_another_child_failed() -> None:
@@ -324,15 +249,6 @@ def test_records_of_ineffective_writes_are_removed_with_the_child() -> None:
     assert vars(owner.applier)["_ineffective"].keys() == {SERVICE}
 
 
-def test_failed_deletion_is_reported_and_other_children_are_applied() -> None:
-    owner = Owner()
-    owner.api.always["delete"] = raising(BROKEN)
-    outcome = owner.apply(child(SERVICE))
-    assert (outcome.errors, reasons(outcome)) == ([BROKEN], ["RollingOut"])
-    assert SERVICE in owner.api.objects
-    assert owner.cache.get(DEPLOYMENT) is not None
-
-
 def test_terminating_namespace_is_checked_again() -> None:
     owner = Owner()
     owner.api.always["apply"] = raising(
@@ -340,6 +256,7 @@ def test_terminating_namespace_is_checked_again() -> None:
     )
     outcome = owner.apply(child(minReadySeconds=3))
     assert (reasons(outcome), outcome.errors, outcome.requeue_after) == (["WaitingForDeletion"], [], 10)
+    assert outcome.terminating
 
 
 UNAVAILABLE = ApiError(503, "ServiceUnavailable", "not now", retry_after=7)
@@ -414,23 +331,6 @@ def test_change_of_only_the_number_of_pods_is_one_patch() -> None:
     assert owner.api.verbs() == ["scale", "scale"]
 
 
-def test_foreign_object_is_not_scaled() -> None:
-    owner = Owner()
-    owner.apply(child(minReadySeconds=1, replicas=1))
-    foreign: list[Object] = []
-    owner.api.hooks["scale"].append(lambda: foreign.append(owner.api.replace(DEPLOYMENT)))
-    result = owner.apply(child(minReadySeconds=1, replicas=2))
-    assert (reasons(result), owner.api.objects[DEPLOYMENT]) == (["Conflict"], foreign[0])
-
-
-def test_change_of_another_field_with_the_number_of_pods_is_an_apply() -> None:
-    owner = Owner()
-    owner.apply(child(minReadySeconds=1, replicas=1))
-    owner.api.calls.clear()
-    owner.apply(child(minReadySeconds=2, replicas=2))
-    assert owner.api.verbs() == ["apply"]
-
-
 def test_new_number_of_pods_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:
     owner = Owner()
     owner.apply(child(minReadySeconds=1, replicas=1))
@@ -449,25 +349,6 @@ def test_number_of_pods_that_a_policy_limits_is_not_patched_repeatedly() -> None
     for _ in range(3):
         assert owner.apply(child(minReadySeconds=1, replicas=9)).errors == []
     assert (owner.api.verbs(), owner.spec["replicas"]) == (["scale"], 2)
-
-
-def test_children_of_one_resource_are_identified_by_their_names() -> None:
-    owner = Owner()
-    second = Key(SERVICES, "test", "cache-2")
-    kept = child(minReadySeconds=2)
-    owner.apply(kept, child(SERVICE, a=1), child(second, a=1))
-    owner.apply(kept, child(SERVICE, a=1), child(second, a=2))
-    assert (owner.api.objects[SERVICE]["spec"], owner.api.objects[second]["spec"]) == ({"a": 1}, {"a": 2})
-    owner.apply(kept, child(second, a=2))
-    assert owner.api.objects.keys() == {DEPLOYMENT, second}
-
-
-def test_child_without_a_spec_is_applied() -> None:
-    owner = Owner()
-    config = {name: value for name, value in child(SERVICE).items() if name != "spec"}
-    for data in ("1", "2"):
-        owner.apply(child(minReadySeconds=2), {**config, "data": {"a": data}})
-        assert owner.api.objects[SERVICE]["data"] == {"a": data}
 
 
 @pytest.mark.parametrize("code", [404, 405])

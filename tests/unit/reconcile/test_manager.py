@@ -314,16 +314,6 @@ def test_optional_resource_that_cannot_be_listed_in_one_namespace_is_kept_in_the
     run_scenario(scenario, kind=monitored(), sync_period=3600, namespaces=("test", "other"))
 
 
-def test_observed_resource_that_cannot_be_listed_does_not_delay_the_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An older role lacks the permission."""
-    fail_lists(monkeypatch, ApiError(403, "Forbidden", "horizontalpodautoscalers is forbidden"), AUTOSCALERS)
-
-    async def scenario(api: Api, manager: Manager) -> None:
-        await until(lambda: api.statuses)
-
-    run_scenario(scenario, sync_period=3600)
-
-
 def test_optional_resource_that_a_resync_finds_missing_is_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("memcached_operator.kube.reflector.MISSING_PERIOD", 0.05)
     failing = fail_lists(monkeypatch, NOT_SERVED)
@@ -463,6 +453,11 @@ def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace(reso
         (resource, "deleted", theirs(5, spec=changed)),
         (resource, "updated", theirs(6, namespace="other")),
     ) == [both, [], both, [], both, ["elsewhere"]]
+
+
+def test_labels_of_no_instance_enqueue_nothing() -> None:
+    meta = {**theirs(1)["metadata"], "labels": {"app.kubernetes.io/name": "memcached"}}
+    assert enqueued((SERVICES, "updated", {"metadata": meta})) == [[]]
 
 
 def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:

@@ -32,6 +32,7 @@ class Api:
 
     error: ApiError | None = None
     version: str = "8"
+    is_deleted: bool = False
     requests: list[Any] = field(default_factory=list[Any])
 
     async def delete(self, key: Key, uid: str, resource_version: str) -> Object:
@@ -44,7 +45,8 @@ class Api:
 
     async def list(self, _: Any, __: str, *, fields: str, limit: int) -> AsyncGenerator[Any]:
         """Read a pod. The controller may not get it."""
-        yield SimpleNamespace(items=[self._reply("list", fields, limit)])
+        found = self._reply("list", fields, limit)
+        yield SimpleNamespace(items=[] if self.is_deleted else [found])
 
     def _reply(self, *request: Any) -> Object:
         self.requests.append(request)
@@ -129,6 +131,20 @@ def test_pod_is_read_before_the_next_step_if_the_reply_to_the_last_one_was_lost(
         assert result.requeue_after == 0
         await steps.make(PodStep(other), result)
         assert api.requests.pop()[0] == "delete"
+
+    asyncio.run(run())
+
+
+def test_pod_is_forgotten_if_a_step_whose_reply_was_lost_has_deleted_it() -> None:
+    async def run() -> None:
+        api, cache = Api(ApiError(0, "Unreachable", "lost")), whole_cache()
+        cache.put(PODS, POD)
+        steps, result = PodSteps(cast("ApiClient", api), cache), Result()
+        await steps.make(PodStep(POD), result)
+        api.error, api.is_deleted = None, True
+        await steps.make(PodStep(POD), result)
+        assert cache.entry(KEY) is None
+        assert [request[0] for request in api.requests] == ["delete", "list"]
 
     asyncio.run(run())
 

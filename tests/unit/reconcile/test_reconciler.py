@@ -7,12 +7,14 @@ from typing import Any, cast
 import pytest
 
 from memcached_api.validation.field_errors import FieldError
+from memcached_operator import metrics
 from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Snapshot, invalid
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.reconcile.cooldown import COOLDOWN
 from memcached_operator.reconcile.reconciler import Reconciler, most_severe
+from memcached_operator.reconcile.reverts import Report, Reverts
 from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import MAX_LARGE, Limits
 from memcached_operator.runtime.queue import Queue
@@ -95,17 +97,6 @@ def reasons(api: Api) -> list[str]:
 KEY = key_of(MEMCACHEDS, memcached())
 
 
-def test_error_is_reported_in_the_status_and_retried() -> None:
-    api = Api(always={"create": raising(FORBIDDEN)})
-
-    async def scenario(queue: Queue[Key]) -> None:
-        await until(lambda: api.statuses and api.verbs().count("create") == 2)
-        assert queue.failures(KEY) >= 1
-
-    run_scenario(api, scenario)
-    assert reasons(api)[0] == "ApplyFailed"
-
-
 def test_invalid_spec_is_reported_in_the_status_and_not_retried() -> None:
     api = Api()
 
@@ -129,19 +120,6 @@ def test_status_does_not_wait_for_the_backoff_of_the_children(monkeypatch: pytes
 
     run_scenario(api, scenario, before)
     assert reasons(api)[0] == "ApplyFailed"
-
-
-def test_deleted_or_terminating_object_is_not_reconciled() -> None:
-    api = Api()
-    terminating = memcached()
-    terminating["metadata"]["deletionTimestamp"] = "now"
-
-    async def scenario(queue: Queue[Key]) -> None:
-        queue.add(Key(MEMCACHEDS, "test", "deleted"))
-        await asyncio.sleep(0.1)
-
-    run_scenario(api, scenario, terminating)
-    assert api.calls == []
 
 
 def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_not_computed() -> None:
@@ -176,14 +154,22 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
     assert api.verbs() == ["get", "get"]
 
 
+def count(metric: str, **labels: str) -> float:
+    """A metric of reconciles."""
+    labels |= {"controller": "memcached"}
+    return metrics.REGISTRY.get_sample_value(f"controller_runtime_reconcile_{metric}", labels) or 0
+
+
 def test_unexpected_error_of_one_object_does_not_stop_the_others() -> None:
-    api = Api()
+    api, panics, errors = Api(), count("panics_total"), count("total", result="error")
 
     async def scenario(queue: Queue[Key]) -> None:
         await until(lambda: api.statuses and queue.failures(KEY) == 1)
 
     run_scenario(api, scenario, memcached(), memcached("other", uid="other"), plan=defective)
     assert len(api.statuses) == 1
+    assert count("panics_total") == panics + 1
+    assert count("total", result="error") > errors
 
 
 MANY = [memcached(f"cache-{number}", uid=f"uid-{number}") for number in range(6)]
@@ -204,6 +190,34 @@ def test_children_of_all_objects_precede_statuses(objects: list[Object], order: 
 
     run_scenario(api, scenario, *objects, plan=child_named_after_owner, workers=1)
     assert [verb for verb in api.verbs(SERVICES, MEMCACHEDS) if verb != "get"] == order
+
+
+DELAYS: dict[str, tuple[Plan, Report, float]] = {
+    "the plan may change": (Plan((), requeue_after=60), Report(), 60),
+    "the applied plan may change": (Plan((), requeue_if_applied=70), Report(), 70),
+    "a report of reverts ends": (Plan(()), Report(requeue_after=80), 80),
+    "the first of several": (Plan((), requeue_after=60, requeue_if_applied=50), Report(requeue_after=80), 50),
+}
+
+
+@pytest.mark.parametrize(("plan", "report", "seconds"), DELAYS.values(), ids=DELAYS.keys())
+def test_object_is_reconciled_again_when_its_state_may_change(
+    plan: Plan, report: Report, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reported(_: Reverts, __: Object) -> Report:
+        return report
+
+    async def run() -> None:
+        cache, queue, api = whole_cache(), Queue[Key]("test"), Api()
+        cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
+        kind = ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), lambda _, __: plan, status_of)
+        reconciler = Reconciler(api.client, cache, queue, [kind])
+        monkeypatch.setattr(Reverts, "report", reported)
+        assert await reconciler.reconcile(KEY) == "requeue_after"
+        due = vars(queue)["_due"][KEY] - asyncio.get_running_loop().time()
+        assert due == pytest.approx(seconds, abs=5)
+
+    asyncio.run(run())
 
 
 MOST_SEVERE = {
@@ -329,3 +343,16 @@ def test_large_objects_are_reconciled_one_at_a_time_and_delay_no_small_ones(monk
     monkeypatch.setattr(Api, "create", slow_create)
     large = [memcached(name, uid=name, image="x" * MAX_LARGE) for name in "ab"]
     run_scenario(api, scenario, *large, memcached("small"), plan=child_named_after_owner, workers=3)
+
+
+def test_deleted_or_terminating_object_is_not_reconciled() -> None:
+    api = Api()
+    terminating = memcached()
+    terminating["metadata"]["deletionTimestamp"] = "now"
+
+    async def scenario(queue: Queue[Key]) -> None:
+        queue.add(Key(MEMCACHEDS, "test", "deleted"))
+        await asyncio.sleep(0.1)
+
+    run_scenario(api, scenario, terminating)
+    assert api.calls == []

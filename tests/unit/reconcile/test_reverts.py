@@ -147,6 +147,18 @@ def test_child_that_the_controller_deletes_itself_is_forgotten() -> None:
     assert not fight.messages
 
 
+def test_only_the_deleted_child_is_forgotten() -> None:
+    fight = Fight()
+    fight.revert()
+    fight.revert()
+    service = Key(SERVICES, "test", "cache")
+    fight.reverts.add(asyncio.run(fight.reverts.identify(fight.cr, service, fight.child, fight.live())))
+    fight.reverts.forget(fight.cr, service)
+    assert fight.messages
+    fight.reverts.forget(fight.cr, KEY)
+    assert vars(fight.reverts)["_records"] == {}
+
+
 def test_other_instance_of_the_operator_is_reported() -> None:
     fight = Fight("memcached-operator")
     fight.changed = desired(fight.cr, minReadySeconds=9)
@@ -189,6 +201,16 @@ def test_child_is_reverted_at_most_ten_times_a_minute() -> None:
     assert not fight.reverts.report(fight.cr).problems[0].blocks
     fight.now += delay
     assert fight.reverts.delay(fight.cr, KEY, fight.child) == 0
+
+
+def test_ten_changes_in_more_than_a_minute_are_within_the_limit() -> None:
+    fight = Fight()
+    fight.revert(after=0)
+    fight.revert(after=PERIOD / 2)
+    for _ in range(LIMIT - 2):
+        fight.revert(after=PERIOD / 2 / (LIMIT - 2))
+    assert not fight.problems
+    assert fight.messages
 
 
 def test_limit_does_not_delay_a_change_of_the_spec_or_another_child() -> None:

@@ -121,19 +121,6 @@ def test_created_lease_has_its_type_its_name_and_its_holder(api: Api) -> None:
     assert holder_of(api.lease) == "me"
 
 
-def test_lease_duration_starts_with_the_request_and_not_with_the_response(api: Api) -> None:
-    async def run() -> None:
-        lease = lease_of(api)
-        api.delay = 6.0
-        await lease.acquire()
-        api.unreachable = True
-        with pytest.raises(LeaseLostError):
-            await lease.renew()
-
-    asyncio.run(run())
-    assert api.now == 100.0 + module.RENEW_DEADLINE
-
-
 def test_renewed_lease_duration_starts_with_the_request(api: Api) -> None:
     async def run() -> None:
         lease = lease_of(api)
@@ -151,20 +138,6 @@ def test_renewed_lease_duration_starts_with_the_request(api: Api) -> None:
     assert api.now == 100.0 + module.RENEW_DEADLINE
 
 
-def test_acquire_without_a_response_times_out_and_is_retried(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
-    api.unanswered = 2
-
-    async def run() -> None:
-        async with asyncio.timeout(5):
-            await lease_of(api).acquire()
-
-    asyncio.run(run())
-    assert api.version == 3
-    assert api.lease is not None
-    assert holder_of(api.lease) == "me"
-
-
 def test_renewal_without_a_response_ends_at_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RENEW_DEADLINE", 0.2)
 
@@ -180,23 +153,6 @@ def test_renewal_without_a_response_ends_at_the_deadline(api: Api, monkeypatch: 
             with pytest.raises(LeaseLostError):
                 await holding
         assert asyncio.get_running_loop().time() - started >= 0.2
-
-    asyncio.run(run())
-
-
-def test_renewal_without_a_response_is_retried_before_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ATTEMPT_TIMEOUT", 0.05)
-
-    async def run() -> None:
-        lease = lease_of(api)
-        await lease.acquire()
-        api.unanswered = 1
-        holding = asyncio.create_task(lease.renew())
-        async with asyncio.timeout(2):
-            while api.version < 3:  # noqa: ASYNC110 - waits for the fake API server
-                await asyncio.sleep(0.01)
-        assert not holding.done()
-        holding.cancel()
 
     asyncio.run(run())
 
@@ -229,23 +185,6 @@ def test_deleted_lease_is_recreated_only_by_its_holder_until_it_expires(api: Api
     asyncio.run(run())
 
 
-def test_slower_candidate_waits_although_the_lease_is_deleted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def taken(*_: object) -> None:
-        raise ApiError(409, "AlreadyExists", "leases operator already exists")
-
-    async def run() -> None:
-        candidate = lease_of(api)
-        with monkeypatch.context() as patched:
-            patched.setattr(api, "create", taken)
-            assert not await candidate.try_acquire_or_renew(5)
-        api.now += module.LEASE_DURATION
-        assert not await candidate.try_acquire_or_renew(5)
-        api.now += 0.1
-        assert await candidate.try_acquire_or_renew(5)
-
-    asyncio.run(run())
-
-
 def test_lease_is_acquired_when_it_has_expired_or_was_released(api: Api) -> None:
     async def run() -> None:
         holder, standby = lease_of(api, "me"), lease_of(api, "other")
@@ -263,6 +202,22 @@ def test_lease_is_acquired_when_it_has_expired_or_was_released(api: Api) -> None
     asyncio.run(run())
     assert api.lease is not None
     assert (holder_of(api.lease), api.lease["spec"]["leaseTransitions"]) == ("me", 2)
+
+
+@pytest.mark.parametrize(("duration", "seconds"), [(40, 40), (None, module.LEASE_DURATION)])
+def test_lease_expires_after_the_duration_of_its_holder(api: Api, duration: int | None, seconds: float) -> None:
+    async def run() -> None:
+        standby = lease_of(api)
+        api.put("other")
+        assert api.lease is not None
+        api.lease["spec"]["leaseDurationSeconds"] = duration
+        assert not await standby.try_acquire_or_renew(5)
+        api.now += seconds
+        assert not await standby.try_acquire_or_renew(5)
+        api.now += 0.1
+        assert await standby.try_acquire_or_renew(5)
+
+    asyncio.run(run())
 
 
 def test_only_the_holder_releases(api: Api) -> None:
@@ -311,6 +266,42 @@ def test_new_leader_survives_failure_of_its_first_renewal(api: Api) -> None:
             await asyncio.sleep(0)
         assert not holding.done()
         holding.cancel()
+
+    asyncio.run(run())
+
+
+def test_release_that_an_earlier_renewal_overtakes_is_repeated(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, errors = api.request, [ApiError(409, "Conflict", "the object has been modified")]
+
+    async def overtaken(method: str, path: str, obj: Object) -> None:
+        if errors:
+            raise errors.pop()
+        await write(method, path, obj)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        monkeypatch.setattr(api, "request", overtaken)
+        await lease.release()
+
+    asyncio.run(run())
+    assert api.lease is not None
+    assert holder_of(api.lease) == ""
+
+
+def test_slower_candidate_waits_although_the_lease_is_deleted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def taken(*_: object) -> None:
+        raise ApiError(409, "AlreadyExists", "leases operator already exists")
+
+    async def run() -> None:
+        candidate = lease_of(api)
+        with monkeypatch.context() as patched:
+            patched.setattr(api, "create", taken)
+            assert not await candidate.try_acquire_or_renew(5)
+        api.now += module.LEASE_DURATION
+        assert not await candidate.try_acquire_or_renew(5)
+        api.now += 0.1
+        assert await candidate.try_acquire_or_renew(5)
 
     asyncio.run(run())
 

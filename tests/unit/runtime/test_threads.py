@@ -81,8 +81,9 @@ def test_cancelled_call_ends_after_its_coroutine() -> None:
 
 def test_thread_ends_with_the_block() -> None:
     async def run() -> None:
-        async with EventLoopThread("that ends"):
+        async with EventLoopThread("that ends") as thread:
             pass
+        assert vars(thread)["_loop"].is_closed()
 
     asyncio.run(run())
     assert "that ends" not in [thread.name for thread in threading.enumerate()]

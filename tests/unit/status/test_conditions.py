@@ -186,6 +186,11 @@ DEBOUNCE: dict[str, tuple[Any, Any, Any]] = {
         status_of(UP, PROGRESSING) | {"readyReplicas": 2},
         PROGRESS_PERIOD,
     ),
+    "another available pod": (
+        status_of(UP, PROGRESSING),
+        status_of(UP, PROGRESSING) | {"availableReplicas": 2},
+        PROGRESS_PERIOD,
+    ),
     "a scheduling hint": (
         status_of(DOWN, PROGRESSING),
         status_of(DOWN | {"message": "no node fits"}, PROGRESSING),

@@ -23,7 +23,6 @@ from unit.fakes import Api, raising
 KEY = Key(MEMCACHEDS, "test", "cache")
 DEPLOYMENT, SERVICE = Key(DEPLOYMENTS, "test", "cache"), Key(SERVICES, "test", "cache")
 BROKEN = ApiError(500, "InternalError", "etcdserver: request timed out")
-TIMED_OUT = ApiError(0, "Unreachable", "the API server cannot be reached: timed out")
 KIND = memcached(Images("example.com/memcached:1"))
 BASE = 0.05
 PERIOD = 0.02
@@ -123,24 +122,6 @@ def of_generation(cluster: Cluster, generation: int) -> Iterator[Object]:
     return (status for status in cluster.api.statuses if status["observedGeneration"] == generation)
 
 
-@pytest.mark.parametrize("error", [BROKEN, TIMED_OUT], ids=["error 500", "timeout"])
-def test_status_never_reports_a_failed_apply_as_complete(error: ApiError) -> None:
-    async def scenario(cluster: Cluster) -> None:
-        await wait_until_available(cluster)
-        cluster.api.always["scale"] = raising(error)
-        cluster.resize(5)
-        await until(lambda: cluster.reports(Degraded="ApplyFailed"))
-        await until(lambda: cluster.queue.failures(KEY) >= 5)
-
-    statuses = list(of_generation(run_scenario(scenario), 2))
-    assert statuses
-    assert "RolloutComplete" not in [reasons(status)["Progressing"] for status in statuses]
-    assert (reasons(statuses[0])["Progressing"], reasons(statuses[0])["Degraded"]) == ("RollingOut", "AsExpected")
-    assert messages(statuses[0])["Progressing"] == f"Deployment cache cannot be applied: {error}"
-    assert (reasons(statuses[-1])["Progressing"], reasons(statuses[-1])["Degraded"]) == ("Stalled", "ApplyFailed")
-    assert messages(statuses[-1])["Degraded"] == f"Deployment cache cannot be applied: {error}"
-
-
 def test_status_recovers_with_the_api_server() -> None:
     async def scenario(cluster: Cluster) -> None:
         await wait_until_available(cluster)
@@ -154,24 +135,6 @@ def test_status_recovers_with_the_api_server() -> None:
         await until(lambda: cluster.reports(Progressing="RolloutComplete", Degraded="AsExpected"))
 
     assert run_scenario(scenario).api.objects[DEPLOYMENT]["spec"]["replicas"] == 5
-
-
-def test_failed_status_write_backs_off() -> None:
-    times: list[float] = []
-
-    def failing() -> None:
-        times.append(time.monotonic())
-        raise BROKEN
-
-    async def scenario(cluster: Cluster) -> None:
-        cluster.api.always["status"] = failing
-        await until(lambda: len(times) >= 5)
-        assert cluster.queue.failures(KEY) in (4, 5)
-
-    run_scenario(scenario)
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    # A timer may be late on a busy machine, but never early.
-    assert all(gap >= 0.99 * BASE * 2**number for number, gap in enumerate(gaps)), gaps
 
 
 def test_events_do_not_reset_the_backoff_of_a_failed_status_write(
@@ -313,35 +276,6 @@ def controlled_pod(name: str, kind: str = "ReplicaSet", controller: str = "cache
     labels = pod["metadata"]["labels"] | {"pod-template-hash": "5d4f"}
     reference = {"apiVersion": "apps/v1", "kind": kind, "name": controller, "uid": "rs", "controller": True}
     return {**pod, "metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
-
-
-def test_conflict_is_checked_again_during_the_backoff_of_another_child(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("memcached_operator.runtime.queue.BASE_DELAY", 100)
-    monkeypatch.setattr("memcached_operator.reconcile.result.CONFLICT_PERIOD", 0.05)
-
-    async def scenario(cluster: Cluster) -> None:
-        foreign: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "cache", "namespace": "test"}}
-        cluster.api.put(SERVICE, foreign, uid="foreign")
-        cluster.api.always["create"] = fail_for_deployments(cluster.api)
-        await until(lambda: cluster.reports(Degraded="Conflict"))
-        assert cluster.queue.failures(KEY) >= 1
-        del cluster.api.objects[SERVICE]
-        await until(lambda: SERVICE in cluster.api.objects)
-        assert DEPLOYMENT not in cluster.api.objects
-
-    run_scenario(scenario)
-
-
-def fail_for_deployments(api: Api) -> Callable[[], None]:
-    """A hook that fails requests for Deployments."""
-
-    def fail() -> None:
-        if api.calls[-1][1].resource == DEPLOYMENTS:
-            raise BROKEN
-
-    return fail
 
 
 def tables_with_object(reconciler: Reconciler) -> list[str]:

@@ -1,0 +1,137 @@
+"""What a reconcile hands to the status, and what it remembers."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from memcached_api.images import Images
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import DesiredStatus, Intervention, Outcome, Plan, Problem, ReconciledKind, Snapshot
+from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
+from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.reconcile.events.creations import CreationEvents
+from memcached_operator.reconcile.events.mounts import MountEvents
+from memcached_operator.reconcile.reconciler import Reconciler
+from memcached_operator.reconcile.reverts import Report, Reverts
+from memcached_operator.runtime.queue import Queue
+from memcached_operator.status.events import Recorder
+from memcached_operator.status.interventions import AUTOSCALED
+from memcached_operator.workloads.deployment import DEPLOYMENT
+from support.caches import whole_cache
+from unit.builders import MEMCACHEDS, memcached
+from unit.fakes import Api
+
+KEY = key_of(MEMCACHEDS, memcached())
+SCALED, EDITED, PLANNED = (Intervention(reason, reason) for reason in (AUTOSCALED, "Edited", "Planned"))
+
+
+def kind_of(plan: Plan, seen: list[tuple[Snapshot, Outcome]]) -> ReconciledKind:
+    """A kind that observes nothing, has this plan, and appends what its status gets."""
+
+    def status(snapshot: Snapshot, outcome: Outcome, _: object) -> DesiredStatus:
+        seen.append((snapshot, outcome))
+        return DesiredStatus({"conditions": []})
+
+    return ReconciledKind(MEMCACHEDS, "memcached", (SERVICES,), (DEPLOYMENT,), lambda _, __: plan, status)
+
+
+def reconciled(
+    kind: ReconciledKind, *, cache: Cache | None = None, waiting: Sequence[str] = ()
+) -> tuple[Api, Reconciler]:
+    """Reconcile the object once. `waiting`: other objects in the queue. Returns the API server and the reconciler."""
+
+    async def run() -> tuple[Api, Reconciler]:
+        api, queue, known = Api(), Queue[Key]("test"), cache or whole_cache()
+        known.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
+        for name in waiting:
+            queue.add(Key(MEMCACHEDS, "test", name))
+        reconciler = Reconciler(api.client, known, queue, [kind])
+        await reconciler.reconcile(KEY)
+        return api, reconciler
+
+    return asyncio.run(run())
+
+
+PROBLEMS = Problem("InvalidSpec", "of the plan"), Problem("Conflict", "of reverts")
+OBSERVING = memcached_kind(Images("example.com/memcached:1"))
+INTERVENTIONS: dict[str, tuple[Callable[[ReconciledKind], ReconciledKind], list[Intervention]]] = {
+    "a kind that does not observe autoscalers": (lambda kind: kind, [PLANNED, SCALED, EDITED]),
+    "a kind whose plans report autoscalers": (lambda kind: replace(kind, foreign=OBSERVING.foreign), [PLANNED, EDITED]),
+}
+
+
+@pytest.mark.parametrize(("change", "expected"), INTERVENTIONS.values(), ids=INTERVENTIONS.keys())
+def test_interventions_are_those_of_the_plan_and_of_reverts(
+    change: Callable[[ReconciledKind], ReconciledKind], expected: list[Intervention], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def report(_: Reverts, __: Object) -> Report:
+        return Report((SCALED, EDITED), (PROBLEMS[1],))
+
+    monkeypatch.setattr(Reverts, "report", report)
+    seen: list[tuple[Snapshot, Outcome]] = []
+    reconciled(change(kind_of(Plan((), (PROBLEMS[0],), interventions=(PLANNED,)), seen)))
+    assert list(seen[-1][1].interventions) == expected
+    assert seen[-1][1].problems == PROBLEMS
+
+
+def test_events_that_are_known_are_part_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    event: Object = {"kind": "Event"}
+
+    def known(*_: object) -> tuple[Object, ...]:
+        return (event,)
+
+    monkeypatch.setattr(MountEvents, "of", known)
+    seen: list[tuple[Snapshot, Outcome]] = []
+    reconciled(kind_of(Plan(()), seen))
+    assert seen[-1][0].events == (event,)
+
+
+def test_deferred_status_is_remembered_until_it_is_written_or_its_object_deleted() -> None:
+    meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
+    service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": meta}
+    for end in ("written", "deleted"):
+        cache = whole_cache()
+        _, reconciler = reconciled(kind_of(Plan((service,)), []), cache=cache, waiting=["other"])
+        deferred: set[Key] = vars(reconciler)["_deferred"]
+        assert deferred == {KEY}
+        vars(reconciler)["_status"].begin_rollout(KEY)
+        if end == "deleted":
+            cache.remove(KEY, 10**9)
+        asyncio.run(reconciler.reconcile(KEY))
+        assert deferred == set()
+        assert (KEY in vars(vars(reconciler)["_status"])["_rollouts"]) == (end == "written")
+
+
+def test_object_is_reconciled_again_when_its_status_may_change() -> None:
+    def status(*_: object) -> DesiredStatus:
+        return DesiredStatus({"observedGeneration": 1, "conditions": []}, requeue_after=5)
+
+    api, reconciler = reconciled(replace(kind_of(Plan(()), []), status=status))
+    queue: Queue[Key] = vars(reconciler)["_queue"]
+    for _ in range(2):
+        assert len(api.statuses) == 1
+        assert vars(queue)["_due"].pop(KEY) - time.monotonic() == pytest.approx(5, abs=3)
+        asyncio.run(reconciler.reconcile(KEY))
+
+
+def test_readers_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: set[str] = set()
+    for each in (Recorder, MountEvents, CreationEvents):
+
+        async def run(self: object) -> None:
+            begun.add(type(self).__name__)
+
+        monkeypatch.setattr(each, "run", run)
+
+    async def scenario() -> None:
+        working = asyncio.create_task(reconciled_by.run(1))
+        await asyncio.sleep(0.01)
+        working.cancel()
+        await asyncio.wait((working,))
+
+    reconciled_by = Reconciler(Api().client, whole_cache(), Queue[Key]("test"), [kind_of(Plan(()), [])])
+    asyncio.run(scenario())
+    assert begun == {"Recorder", "MountEvents", "CreationEvents"}

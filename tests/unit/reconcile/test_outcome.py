@@ -120,6 +120,22 @@ def test_deferred_status_is_remembered_until_it_is_written_or_its_object_deleted
         assert (KEY in vars(vars(reconciler)["_status"])["_rollouts"]) == (end == "written")
 
 
+def test_status_is_written_only_to_the_object_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    uids: list[str] = []
+    patch = Api.patch
+
+    async def recorded(self: Api, key: Key, body: Any, content_type: str = "", subresource: str = "") -> Object:
+        uids.append(body["metadata"]["uid"])
+        return await patch(self, key, body, content_type, subresource)
+
+    def status(*_: object) -> DesiredStatus:
+        return DesiredStatus({"observedGeneration": 1, "conditions": []})
+
+    monkeypatch.setattr(Api, "patch", recorded)
+    reconciled(replace(kind_of(Plan(()), []), status=status))
+    assert uids == [memcached()["metadata"]["uid"]]
+
+
 def test_everything_about_a_deleted_object_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten: list[Any] = []
 

@@ -30,6 +30,7 @@ async def scenario(before: str, after: str) -> None:
         for size in range(3, 9):
             await sandbox.change(MEMCACHEDS, "a", {}, {"size": size})
         await wait_for_size(sandbox, "a", 8)
+        assert "was restored from a backup" not in plane.operators[0].log_text()
         restore()
         for stream in sandbox.proxy.open_watches():
             await stream.interrupt(cut=True)

@@ -1,13 +1,14 @@
 """The snapshot of an object: what it contains, and how many objects a reconcile decodes."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.kind import ReconciledKind, Snapshot
+from memcached_operator.kind import ReconciledKind, Reference, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.reconciler import Reconciler, gather
@@ -88,6 +89,8 @@ def test_snapshot_names_the_missing_resources_of_its_kind_and_namespace_only() -
     assert snapshot_of(kind, missing=frozenset({(MONITORS, "test")})).missing == {MONITORS}
     assert snapshot_of(kind, missing=frozenset({(MONITORS, "other")})).missing == set()
     assert snapshot_of(KIND, missing=frozenset({(MONITORS, None)})).missing == set()
+    naming = replace(KIND, references=(Reference(MONITORS, lambda _: (), lambda _: None),))
+    assert snapshot_of(naming, missing=frozenset({(MONITORS, None)})).missing == {MONITORS}
 
 
 class Counted:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.mounts import MountEvents
+from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.reverts import Report, Reverts
 from memcached_operator.runtime.queue import Queue
@@ -72,9 +74,9 @@ def test_interventions_are_those_of_the_plan_and_of_reverts(
 
     monkeypatch.setattr(Reverts, "report", report)
     seen: list[tuple[Snapshot, Outcome]] = []
-    reconciled(change(kind_of(Plan((), (PROBLEMS[0],), interventions=(PLANNED,)), seen)))
+    reconciled(change(kind_of(Plan((), (PROBLEMS[0],), ("of the plan",), interventions=(PLANNED,)), seen)))
     assert list(seen[-1][1].interventions) == expected
-    assert seen[-1][1].problems == PROBLEMS
+    assert (seen[-1][1].problems, seen[-1][1].notices) == (PROBLEMS, ("of the plan",))
 
 
 def test_events_that_are_known_are_part_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +105,37 @@ def test_deferred_status_is_remembered_until_it_is_written_or_its_object_deleted
         asyncio.run(reconciler.reconcile(KEY))
         assert deferred == set()
         assert (KEY in vars(vars(reconciler)["_status"])["_rollouts"]) == (end == "written")
+
+
+def test_status_is_written_only_to_the_object_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    uids: list[str] = []
+    patch = Api.patch
+
+    async def recorded(self: Api, key: Key, body: Any, content_type: str = "", subresource: str = "") -> Object:
+        uids.append(body["metadata"]["uid"])
+        return await patch(self, key, body, content_type, subresource)
+
+    def status(*_: object) -> DesiredStatus:
+        return DesiredStatus({"observedGeneration": 1, "conditions": []})
+
+    monkeypatch.setattr(Api, "patch", recorded)
+    reconciled(replace(kind_of(Plan(()), []), status=status))
+    assert uids == [memcached()["metadata"]["uid"]]
+
+
+def test_everything_about_a_deleted_object_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[Any] = []
+
+    def forget(self: object, key: Key, *arguments: object) -> None:
+        forgotten.append((type(self).__name__, key, *arguments))
+
+    cache = whole_cache()
+    _, reconciler = reconciled(kind_of(Plan(()), []), cache=cache)
+    cache.remove(KEY, 10**9)
+    for each, name in ((MountEvents, "forget"), (CreationEvents, "forget"), (Observers, "remember")):
+        monkeypatch.setattr(each, name, forget)
+    asyncio.run(reconciler.reconcile(KEY))
+    assert forgotten == [("MountEvents", KEY), ("CreationEvents", KEY), ("Observers", KEY, None)]
 
 
 def test_object_is_reconciled_again_when_its_status_may_change() -> None:

@@ -36,7 +36,8 @@ def test_copies_are_one_problem_with_one_command() -> None:
     result.end("Memcached")
     (problem,) = result.problems
     assert problem.reason == "Conflict"
-    assert "StatefulSet cache has another value of spec.x; Service cache has another value of spec.x" in problem.message
+    copies = "StatefulSet cache has another value of spec.x; Service cache has another value of spec.x"
+    assert f"because they differ: {copies}. To have them created again, run" in problem.message
     assert "run kubectl delete -n test --cascade=orphan statefulset/cache service/cache. This keeps" in problem.message
     assert result.requeue_after == CONFLICT_PERIOD
 

@@ -100,7 +100,7 @@ async def run(options: ControllerOptions) -> None:
             client = ApiClient(config, session, elector.is_leader)
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
         gc.collect()
-        gc.freeze()  # what exists now is permanent: the collector took an eighth of the CPU time to look through it
+        gc.freeze()  # the collector need not visit what exists now
         await lead(options, client, namespace, stop, *leader_tasks, watch=watch)
 
 

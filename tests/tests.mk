@@ -13,13 +13,15 @@ export PODS
 export BUILT
 unexport PYTHONPATH
 # A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests.
-PYTEST = SUITE=$(@:test-%=%) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%).xml
+PYTEST = SUITE=$(@:test-%=%)$(ROUND) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%)$(ROUND).xml
 ONCE_MORE = $(if $(ARGS),,--reruns=1)
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
-in = $(if $(filter tests/%,$(ARGS)),,$(1)) $(ARGS)
+# The folder, or the paths in ARGS that are in it; of other folders, no test.
+in = $(if $(filter tests/%,$(ARGS)),$(or $(filter $(1)%,$(ARGS)),$(1) --deselect=$(1)) $(filter-out tests/%,$(ARGS)),$(1) $(ARGS))
 # One suite that fails does not stop the others.
-run = PODS=$${PODS:-optional} $(MAKE) --keep-going $(addprefix test-,$(1)) || code=$$?
-SUM = $(PROJECT) results || code=1; exit $${code:-0}
+each = SEVERAL=yes PODS=$${PODS:-optional} $(2) $(MAKE) --keep-going $(addprefix test-,$(1))
+run = rm -f $(patsubst %,build/tests/%.json,$(1)); $(call each,$(1)) || code=$$?
+sum = $(PROJECT) results $(1) || code=1; exit $${code:-0}
 # A fault case is evidence even if it fails once, and mostly waits.
 CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
@@ -40,18 +42,19 @@ deployed: built
 	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)" --for-pods
 
 test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
-	@rm -rf build/tests; $(call run,$(TEST)); $(SUM)
+	@rm -rf build/tests; $(call run,$(TEST)); $(call sum,$(TEST))
 
 test-all: venv ## Run all tests but those that run nightly (40 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
 # Beside the suites that share the cluster run, at a low priority, those that do not need it. Some fault cases measure
 # the time of a reply, so nothing runs beside them.
-test-rest: deployed
-	@mkdir -p build/tests; export PODS=$${PODS:-optional} BUILT=yes; \
-	nice -n 10 $(MAKE) --keep-going $(addprefix test-,$(BESIDE)) >build/tests/beside.log 2>&1 & \
+test-rest: venv
+	@mkdir -p build/tests; rm -f $(patsubst %,build/tests/%.json,$(BESIDE)); $(MAKE) built || code=$$?; export BUILT=yes; \
+	$(call each,$(BESIDE),nice -n 10) >build/tests/beside.log 2>&1 & \
 	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; \
-	$(call run,pods disruptive); wait $$! || code=$$?; tail -n 60 build/tests/beside.log; $(call run,faults-gate); $(SUM)
+	$(call run,pods disruptive); wait $$! || code=$$?; trap - EXIT; tail -n 60 build/tests/beside.log; \
+	$(call run,faults-gate); $(call sum,pods disruptive faults-gate $(BESIDE))
 
 test-unit: venv ## Run the tests that need no cluster.
 	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
@@ -98,7 +101,7 @@ test-mutants: venv
 	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
 test-repeat: venv
 	@for number in $$(seq $(or $(TIMES),20)); do [ $$SECONDS -lt $$((60 * $(or $(MINUTES),300))) ] || break; \
-	  $(MAKE) --keep-going $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
+	  $(MAKE) --keep-going ROUND=-$$number $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
 
 test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
 	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)

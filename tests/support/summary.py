@@ -21,7 +21,7 @@ def write(reporter: pytest.TerminalReporter, exitstatus: int, seconds: float) ->
         return
     names = {kind: _names(reporter, kind) for kind in ("passed", "failed", "error", "skipped", "rerun")}
     failed = names["failed"] | names["error"]
-    if exitstatus != pytest.ExitCode.OK and not failed and not names["rerun"]:
+    if exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and not failed and not names["rerun"]:
         failed[suite] = f"pytest ended with exit status {exitstatus:d}"
     flaky = names["rerun"].keys() - failed.keys()
     counts = {

@@ -41,7 +41,8 @@ def _add_deployment(top: Commands) -> None:
     _add_for_pods(deploy)
     for sub in (deploy, undeploy):
         _add_overlay(sub)
-    top.add("results", run_results, "Print the results of the test suites in build/tests.")
+    found = top.add("results", run_results, "Print the results of the test suites in build/tests.")
+    found.add_argument("suites", nargs="*", metavar="SUITE", help="a suite that must have results")
     top.add("branches", run_branches, "Print the branches that tests executed, and check the thresholds.")
 
 
@@ -116,9 +117,9 @@ def run_deploy(options: argparse.Namespace) -> None:
         deployment.deploy(_images(options), options.overlay)
 
 
-def run_results(_: argparse.Namespace) -> None:
+def run_results(options: argparse.Namespace) -> None:
     """`results`."""
-    results.report()
+    results.report(options.suites)
 
 
 def run_branches(_: argparse.Namespace) -> None:

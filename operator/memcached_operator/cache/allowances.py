@@ -48,6 +48,7 @@ class Allowances:
         self._bytes[group] -= size + OVERHEAD
         if not self._bytes[group]:
             del self._bytes[group]
+            self._exceeded.discard(group)
 
     def _warn(self, group: Group, limit: int) -> None:
         """Log the first object of a group that is ignored."""

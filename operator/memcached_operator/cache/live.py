@@ -22,7 +22,10 @@ class StaleError(Exception):
 
 
 async def get_live(client: ApiClient, cache: Cache, key: Key) -> Object | None:
-    """Read an object from the API server and update the cache. Returns None if it does not exist. Raises ApiError."""
+    """Read an object from the API server and update the cache. Returns None if it does not exist. Raises ApiError.
+
+    An object beyond the limits of its namespace is not in the cache, but exists.
+    """
     cache.clear_tombstone(key)
     live = await client.get(key)
     if live is None:
@@ -33,7 +36,8 @@ async def get_live(client: ApiClient, cache: Cache, key: Key) -> Object | None:
     live.setdefault("apiVersion", key.resource.api_version)
     live.setdefault("kind", key.resource.kind)
     cache.put(key.resource, live, from_live_read=True)
-    return cache.get(key)
+    known = cache.get(key)
+    return live if known is None else known
 
 
 async def find_pod(client: ApiClient, namespace: str, name: str) -> Object | None:

@@ -16,6 +16,9 @@ MAX_PAGE: Final = 4 * MIB
 LARGE_LINE: Final = 2 * MIB
 """Bytes of an event after which the rest of it is read in turn: only one of all watches reads such an event."""
 
+TURN: Final = 30.0
+"""Seconds in which the rest of a large event must be read."""
+
 
 class TooLargeError(Exception):
     """A response has more bytes than are read."""
@@ -36,24 +39,28 @@ async def read(chunks: AsyncIterable[bytes], limit: int) -> bytes:
 async def lines(chunks: AsyncIterable[bytes], turn: asyncio.Lock | None = None) -> AsyncGenerator[bytes]:
     """Yield complete lines. An unterminated last line is dropped. Raises TooLargeError if one exceeds MAX_BODY.
 
-    `turn`: held while the rest of a large line is read.
+    `turn`: held while the rest of a large line is read. Raises TimeoutError if that takes longer than TURN, so that a
+    peer which stalls does not block other watches.
     """
     rest, held, turn = bytearray(), False, turn or asyncio.Lock()
     try:
-        async for chunk in chunks:
-            for number, part in enumerate(chunk.split(b"\n")):
-                if number:  # the part before this one has ended a line
-                    if held:
-                        turn.release()
-                        held = False
-                    line, rest = bytes(rest), bytearray()
-                    yield line
-                    del line
-                rest += part
-                if len(rest) > MAX_BODY:
-                    raise TooLargeError(f"an event has more than {MAX_BODY // MIB} MiB")
-            if not held and len(rest) > LARGE_LINE:
-                held = await turn.acquire()
+        async with asyncio.timeout(None) as limit:
+            async for chunk in chunks:
+                for number, part in enumerate(chunk.split(b"\n")):
+                    if number:  # the part before this one has ended a line
+                        if held:
+                            turn.release()
+                            held = False
+                            limit.reschedule(None)
+                        line, rest = bytes(rest), bytearray()
+                        yield line
+                        del line
+                    rest += part
+                    if len(rest) > MAX_BODY:
+                        raise TooLargeError(f"an event has more than {MAX_BODY // MIB} MiB")
+                if not held and len(rest) > LARGE_LINE:
+                    held = await turn.acquire()
+                    limit.reschedule(asyncio.get_running_loop().time() + TURN)
     finally:
         if held:
             turn.release()

@@ -174,3 +174,4 @@ async def _watch(client: ApiClient, reflector: Reflector, on_event: EventHandler
         if event_type != "BOOKMARK":
             on_event(reflector.resource, "deleted" if event_type == "DELETED" else "updated", obj)
         reflector.version = max(reflector.version, obj["metadata"]["resourceVersion"], key=lambda text: int(text or 0))
+        del obj  # else it would stay in memory until the next event

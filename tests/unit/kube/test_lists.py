@@ -1,15 +1,19 @@
 """Lists and watches read a bounded part of what anyone may write."""
 
 import asyncio
+import gc
 import json
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 
-from memcached_operator.kube import bodies
+from memcached_operator.kube import bodies, reflector
 from memcached_operator.kube.client import ApiClient, ApiError
+from memcached_operator.kube.reflector import Reflector
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from support.lists import listed
 from unit.servers import serving
@@ -205,5 +209,50 @@ def test_only_one_large_line_is_read_at_a_time() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert not turn.locked()
+
+    asyncio.run(scenario())
+
+
+def test_a_peer_that_stalls_in_a_large_line_does_not_block_other_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "TURN", 0.05)
+
+    async def scenario() -> None:
+        turn = asyncio.Lock()
+
+        async def stalled() -> AsyncIterator[bytes]:
+            yield b"x" * (bodies.LARGE_LINE + 1)
+            await asyncio.Event().wait()
+
+        with pytest.raises(TimeoutError):
+            [line async for line in bodies.lines(stalled(), turn)]
+        assert not turn.locked()
+
+    asyncio.run(scenario())
+
+
+def ignore(*_: object) -> None:
+    """Handle no event."""
+
+
+class Known(dict[str, Any]):
+    """An object of which a test can see whether it exists."""
+
+
+def test_an_object_is_not_kept_until_the_next_event() -> None:
+    async def scenario() -> None:
+        seen: list[weakref.ref[Known]] = []
+
+        async def watch(*_: object) -> AsyncIterator[tuple[str, Object]]:
+            event = ("ADDED", Known(metadata={"resourceVersion": "1"}))
+            seen.append(weakref.ref(event[1]))
+            yield event
+            del event
+            gc.collect()
+            assert seen[0]() is None
+
+        client: Any = SimpleNamespace(watch=watch)
+        listed = Reflector(CONFIG_MAPS, None, "", "0")
+        await vars(reflector)["_watch"](client, listed, ignore)
+        assert listed.version == "1"
 
     asyncio.run(scenario())

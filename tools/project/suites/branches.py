@@ -146,7 +146,7 @@ def _row(group: Group, found: Branches) -> tuple[str, ...]:
 
 def _figures(suites: Sequence[str]) -> dict[str, Branches]:
     """The branches of each file, from the data of these suites together."""
-    data, report = DIRECTORY / f"coverage.of-{'-'.join(suites)}", DIRECTORY / "coverage.json"
+    data, report = DIRECTORY / f"coverage.of-{'-'.join(suites)}", DIRECTORY / "coverage.report"
     files = [str(DIRECTORY / f"coverage.{suite}") for suite in suites]
     _coverage("combine", "--quiet", "--keep", f"--data-file={data}", *files)
     _coverage("json", "--quiet", f"--data-file={data}", "-o", str(report))

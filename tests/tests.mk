@@ -14,7 +14,7 @@ export BUILT
 unexport PYTHONPATH
 # A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests.
 PYTEST = SUITE=$(@:test-%=%)$(ROUND) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%)$(ROUND).xml
-ONCE_MORE = $(if $(ARGS),,--reruns=1)
+ONCE_MORE = $(if $(ARGS),,--reruns=1 --rerun-show-tracebacks)
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
 # The folder, or the paths in ARGS that are in it; of other folders, no test.
 in = $(if $(filter tests/%,$(ARGS)),$(or $(filter $(1)%,$(ARGS)),$(1) --deselect=$(1)) $(filter-out tests/%,$(ARGS)),$(1) $(ARGS))

@@ -44,7 +44,7 @@ deployed: built
 test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(call sum,$(TEST))
 
-test-all: venv ## Run all tests but those that run nightly (40 minutes).
+test-all: venv ## Run all tests but those that run nightly (50 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
 # Beside the suites that share the cluster run, at a low priority, those that do not need it. Some fault cases measure

@@ -265,7 +265,7 @@ def test_delay_is_short_again_after_a_lasting_connection(monkeypatch: pytest.Mon
     monkeypatch.setattr("random.uniform", uniform)
 
     async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
-        await until(lambda: client.errors["limit"] > 4)
+        await until(lambda: max(ranges, default=0.0) == 0.05)
         memcached.refuses = b""
         await replies_again(client)
         await asyncio.sleep(0.2)

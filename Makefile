@@ -37,7 +37,9 @@ PROJECT := $(TOOLS) project
 CLUSTER_TOOL := $(TOOLS) cluster
 BUNDLE := $(VENV_TOOLS) bundle
 CHART := $(VENV_TOOLS) chart
-PAGES := PYTHONPATH=measure:tests:tools $(PYTHON) -m pages
+# What reads tests or measures imports from these folders.
+ALL_TOOLS := PYTHONPATH=measure:tests:tools $(PYTHON) -m
+PAGES := $(ALL_TOOLS) pages
 IMAGES = --image="$(IMG)" --agent-image="$(AGENT_IMG)"
 IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUILD_IMAGE="$(BUILD_IMAGE)"
 

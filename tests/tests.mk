@@ -98,7 +98,7 @@ test-release test-chart test-certmanager test-dashboards test-monitoring: test-%
 FOLDER_release := releases
 FOLDER_dashboards := grafana
 test-mutants: venv
-	@mkdir -p build; PYTHONPATH=tests:tools $(PYTHON) -m mutation --out=build/mutants.jsonl $(ARGS)
+	@mkdir -p build; $(ALL_TOOLS) mutation --out=build/mutants.jsonl $(ARGS)
 test-repeat: venv
 	@for number in $$(seq $(or $(TIMES),20)); do [ $$SECONDS -lt $$((60 * $(or $(MINUTES),300))) ] || break; \
 	  $(MAKE) --keep-going ROUND=-$$number $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
@@ -110,13 +110,13 @@ test-faults-gate: venv programs
 test-soak: venv programs
 	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
 test-corners: venv
-	@PYTHONPATH=measure:tests:tools $(PYTHON) -m corners $(ARGS) $(NAMES)
+	@$(ALL_TOOLS) corners $(ARGS) $(NAMES)
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
 	@for suite in unit integration integration-nightly; do \
 	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done
 	@$(VENV_TOOLS) project branches
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
-	@PYTHONPATH=measure:tests:tools $(PYTHON) -m bench $(ARGS)
+	@$(ALL_TOOLS) bench $(ARGS)
 bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (25 minutes).
-	@PYTHONPATH=measure:tests:tools $(PYTHON) -m insight $(ARGS)
+	@$(ALL_TOOLS) insight $(ARGS)

@@ -1,8 +1,6 @@
 """Fixtures of the tests with the real OLM."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -12,32 +10,29 @@ import pytest
 from cluster.public.lifecycle import cluster_name, down
 from project.environment import changed, find_cluster, signals_ignored
 from support import kube, pods
-from support.olm import ROOT, VERSION, Releases
+from support.olm import VERSION, Releases, show
 
 
 @pytest.fixture(scope="session", autouse=True)
 def olm_cluster(pytestconfig: pytest.Config) -> Iterator[None]:
-    """A cluster with real pods, OLM and the images of `make built`; removed at the end. Its progress is shown."""
+    """A cluster with real pods, OLM and the images of `make built`; removed at the end. Its progress is shown.
+
+    Commands start it, so that the processes which they leave behind are no children of this one.
+    """
     pods.require(own=True)
     name, shown = f"{cluster_name()}-olm", pytestconfig.pluginmanager.getplugin("capturemanager")
     with changed(CLUSTER_NAME=name, KUBECONFIG=None):
         try:
             with cast("Any", shown).global_and_fixture_disabled():
-                run("cluster", "up")
+                show("cluster", "up")
                 for variable in ("IMG", "AGENT_IMG"):
-                    run("project", "push", variable, os.environ[variable], "--into-cluster")
-                run("olm", "up")
+                    show("project", "push", variable, os.environ[variable], "--into-cluster")
+                show("olm", "up")
             find_cluster()
             yield
         finally:
             with signals_ignored():
                 down(name)
-
-
-def run(*words: str) -> None:
-    """Run a command of tools/. In a process of its own, because it leaves others behind."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / folder) for folder in ("tools", "api"))}
-    subprocess.run([sys.executable, "-m", *words], env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
 
 
 @pytest.fixture(scope="session")

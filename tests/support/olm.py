@@ -45,10 +45,20 @@ def tool(*words: str | Path, stdin: str | None = None) -> str:
     """Run one of our command line programs (`python -m …`); return its output. A failure shows it."""
     done = subprocess.run(
         [sys.executable, "-m", *words], input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND,
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT / "api")])},
+        cwd=ROOT, env=_environment(),
     )  # fmt: skip
     assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+def show(*words: str) -> None:
+    """Run one of them and show its progress, without a limit of time: it may build programs first."""
+    words = (sys.executable, "-m", *words)
+    subprocess.run(words, env=_environment(), cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "tools"), str(ROOT / "api")])}
 
 
 def make(*words: str) -> str:

@@ -20,9 +20,6 @@ from cluster.public.programs import build_programs, wanted
 ROOT = Path(__file__).resolve().parents[2]
 
 
-CLEANUP_SECONDS = 60.0
-
-
 class Terminated(KeyboardInterrupt):
     """SIGTERM, which ends a command as Ctrl-C does."""
 
@@ -107,33 +104,6 @@ def changed(**variables: str | None) -> Generator[None, None, None]:
     finally:
         os.environ.clear()
         os.environ |= before
-
-
-def call(words: Sequence[str], seconds: float | None = None) -> int:
-    """Run a command in the project's root, with this process's terminal; returns its exit code.
-
-    On Ctrl-C it waits until the command has cleaned up. On Terminated, and after `seconds`, it interrupts the command
-    first, once. A command that does not finish within `seconds` has a minute to clean up.
-    """
-    interrupt: KeyboardInterrupt | None = None
-    stop = signal.SIGINT
-    with subprocess.Popen(words, cwd=ROOT) as child:
-        while child.returncode is None:
-            try:
-                child.wait(seconds)
-            except subprocess.TimeoutExpired:
-                print(f"not finished within {seconds:g} s", file=sys.stderr)
-                child.send_signal(stop)
-                seconds, stop = CLEANUP_SECONDS, signal.SIGKILL
-            except Terminated as error:
-                if not interrupt:
-                    child.send_signal(signal.SIGINT)
-                interrupt = error
-            except KeyboardInterrupt as error:
-                interrupt = error
-    if interrupt:
-        raise interrupt
-    return child.returncode
 
 
 def kubectl(*words: str | Path, stdin: str | None = None) -> str:

@@ -58,7 +58,7 @@ class Rule:
     list_inputs: tuple[str, ...] = ()
     stored_violations: Callable[[Any], Iterable[Violation]] | None = None
     blocks: bool = False
-    parts: "Parts" = field(init=False, compare=False, repr=False)
+    parts: Parts = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _split(self.path))

@@ -67,6 +67,19 @@ async def hello() -> bytes:
     return b"hello!"
 
 
+def endless(started: list[str]) -> Answer:
+    """A body that is never complete. `started`: not empty while it is awaited."""
+
+    async def answer() -> bytes:
+        started.append("request")
+        try:
+            return await asyncio.Future()
+        finally:
+            started.clear()
+
+    return answer
+
+
 class Ports(ABC):
     """A server. `secure`: over TLS, with a certificate in `directory`."""
 

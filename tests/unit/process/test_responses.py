@@ -10,7 +10,7 @@ import pytest
 
 from support.streams import HELLO, Streams, read_to_end, resume_reading, status, stop_reading, until
 
-from .ports import NAMES, Ports, advance, hello, passing
+from .ports import NAMES, Ports, advance, endless, hello, passing
 from .serving import OK, Port
 
 STATUS = re.compile(rb"HTTP/1\.[01] (\d+) [A-Za-z ]+\r")
@@ -196,13 +196,6 @@ def test_internal_error_is_500_and_logged(ports: Ports, caplog: pytest.LogCaptur
 def test_answer_is_cancelled_when_its_client_disconnects(ports: Ports, caplog: pytest.LogCaptureFixture) -> None:
     started: list[str] = []
 
-    async def endless() -> bytes:
-        started.append("request")
-        try:
-            return await asyncio.Future()
-        finally:
-            started.clear()
-
     async def scenario(port: Port) -> None:
         for close in (_reset, _end_tls) if ports.secure else (_reset,):
             client = await port.open(HELLO)
@@ -210,7 +203,7 @@ def test_answer_is_cancelled_when_its_client_disconnects(ports: Ports, caplog: p
             close(client)
             await until(lambda: not started and not port.server.connections)
 
-    ports.run(scenario, endless)
+    ports.run(scenario, endless(started))
     assert not caplog.records
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from support.streams import HELLO, PARTIAL, Streams, read_to_end, status, stop_reading, until
 
-from .ports import Answer, Ports, advance
+from .ports import Answer, Ports, advance, endless
 from .serving import OK, Port
 
 GET = HELLO
@@ -123,13 +123,6 @@ def test_unread_response_closes_the_connection(ports: Ports, answer: Answer, tim
 def test_request_that_is_not_answered_is_aborted(ports: Ports) -> None:
     started: list[str] = []
 
-    async def endless() -> bytes:
-        started.append("request")
-        try:
-            return await asyncio.Future()
-        finally:
-            started.clear()
-
     async def scenario(port: Port) -> None:
         client = await port.open(GET)
         await until(lambda: started)
@@ -138,4 +131,4 @@ def test_request_that_is_not_answered_is_aborted(ports: Ports) -> None:
         assert await read_to_end(client) == b""
         await until(lambda: not started)
 
-    ports.run(scenario, endless)
+    ports.run(scenario, endless(started))

@@ -189,10 +189,10 @@ def retries(resource: Resource) -> float:
     return metrics.REGISTRY.get_sample_value("memcached_operator_watch_retries_total", labels) or 0
 
 
-@pytest.mark.parametrize("resource", [DEPLOYMENTS, SERVICES, PODS], ids=lambda resource: resource.plural)
-def test_no_object_is_reconciled_before_its_children_are_listed(
-    monkeypatch: pytest.MonkeyPatch, resource: Resource
+def check_waits_for(
+    resource: Resource, monkeypatch: pytest.MonkeyPatch, *kinds: ReconciledKind, sync_period: float = SYNC_PERIOD
 ) -> None:
+    """No object is reconciled before this resource is listed."""
     failing = fail_lists(monkeypatch, BROKEN, resource)
 
     async def scenario(api: Api, manager: Manager) -> None:
@@ -202,7 +202,14 @@ def test_no_object_is_reconciled_before_its_children_are_listed(
         failing.clear()
         await until(lambda: api.statuses)
 
-    run_scenario(scenario)
+    run_scenario(scenario, *kinds, sync_period=sync_period)
+
+
+@pytest.mark.parametrize("resource", [DEPLOYMENTS, SERVICES, PODS], ids=lambda resource: resource.plural)
+def test_no_object_is_reconciled_before_its_children_are_listed(
+    monkeypatch: pytest.MonkeyPatch, resource: Resource
+) -> None:
+    check_waits_for(resource, monkeypatch)
 
 
 def test_no_object_is_reconciled_before_what_its_plan_observes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,19 +14,23 @@ from simulation import clock
 from unit.fakes import Api
 
 PERIOD = 1000.0
+LISTS = 11
 
 
 class Timed(Api):
-    """An API server that records the times of the lists of Services."""
+    """An API server that records the times of the lists of Services. `complete`: there were LISTS of them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.times: list[float] = []
+        self.complete = asyncio.Event()
 
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> AsyncGenerator[Page]:
         """An empty list."""
         if resource == SERVICES:
             self.times.append(asyncio.get_running_loop().time())
+            if len(self.times) == LISTS:
+                self.complete.set()
         async for page in super().list(resource, namespace, selector):
             yield page
 
@@ -36,7 +40,7 @@ def test_everything_is_listed_once_per_period_with_a_jitter() -> None:
         api = Timed()
         manager = Manager(cast("ApiClient", api), [memcached(Images("example.com/memcached:1"))], (), PERIOD)
         work = asyncio.create_task(manager.run(asyncio.Event()))
-        await asyncio.sleep(10.5 * PERIOD)
+        await api.complete.wait()
         work.cancel()
         await asyncio.wait((work,))
         return api.times

@@ -12,7 +12,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES, memcachedproxy
 from memcached_operator.reconcile.manager import Manager
 from unit.fakes import Api
-from unit.reconcile.test_manager import BROKEN, fail_lists, retries, run_scenario, until
+from unit.reconcile.test_manager import check_waits_for, fail_lists, run_scenario, until
 
 PROXIES = memcachedproxy(Images("example.com/memcached:1"))
 
@@ -56,16 +56,7 @@ def test_children_are_listed_after_the_kinds(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_objects_wait_for_the_list_of_those_that_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    failing = fail_lists(monkeypatch, BROKEN, MEMCACHEDPROXIES)
-
-    async def scenario(api: Api, manager: Manager) -> None:
-        before = retries(MEMCACHEDPROXIES)
-        await until(lambda: retries(MEMCACHEDPROXIES) >= before + 3)
-        assert not api.calls
-        failing.clear()
-        await until(lambda: api.statuses)
-
-    run_scenario(scenario, PROXIES, sync_period=3600)
+    check_waits_for(MEMCACHEDPROXIES, monkeypatch, PROXIES, sync_period=3600)
 
 
 @pytest.mark.parametrize("code", [403, 404])

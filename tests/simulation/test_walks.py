@@ -9,9 +9,13 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from simulation.walks.strategies import Walk, walks
+from simulation.walks.actions import Drift, Pause, Put
+from simulation.walks.disturbances import Hold, Wait
+from simulation.walks.specs import PAUSED, Spec
+from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
 from simulation.walks.trace import EXAMPLE
 from simulation.walks.walking import run_walk
 
@@ -55,6 +59,31 @@ def test_walks(record_property: Callable[[str, object], None]) -> None:
         if time.perf_counter() > end:
             record_property("walks", WALKS * (number - SEED + 1))
             return
+
+
+FOUND: Final[dict[str, tuple[Step, ...]]] = {
+    "missing pods of a Deployment that another owner has taken meanwhile": (
+        Put("wk-a", Spec(3, PAUSED)),
+        Wait(6),
+        Hold(("deployments", "pods")),
+        Drift("scaled", 0),
+        Drift("adopted", 0),
+        Wait(150),
+    ),
+    "pods whose Deployment is created again during a pause": (
+        Put("wk-a", Spec(3)),
+        Wait(6),
+        Pause("wk-a", paused=True),
+        Wait(1),
+        Drift("deleted", 0, "Orphan"),
+        Wait(1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_walk_that_has_failed(name: str) -> None:
+    run_walk(Walk(0, 1, NO_SYNC, max_retry_delay=2.0, resolved=True, steps=FOUND[name]))
 
 
 def test_equal_seeds_have_equal_traces() -> None:

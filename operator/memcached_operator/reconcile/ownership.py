@@ -143,6 +143,14 @@ def _same_object(live: Object) -> list[Object]:
     return [{"op": "test", "path": f"/metadata/{name}", "value": value} for name, value in found.items()]
 
 
+def annotation_patch(live: Object, name: str, value: str) -> list[Object]:
+    """The JSON patch that annotates an object, unless another one has its name now, or it has other owners."""
+    known = nested_map(live, "metadata", "annotations")
+    member = "/" + name.replace("~", "~0").replace("/", "~1")
+    change = {"path": f"/metadata/annotations{member if known else ''}", "value": value if known else {name: value}}
+    return [*_same_object(live), {"op": "add", **change}]
+
+
 def preparation_patch(desired: Object, live: Object) -> list[Object]:
     """The JSON patch with what an apply cannot do; empty if there is nothing of that.
 

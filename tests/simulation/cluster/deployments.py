@@ -23,9 +23,11 @@ def sync(access: Access, key: Key) -> float | None:
     live = access.get(key)
     if live is None:
         return None
-    if is_deleted(live) or live["spec"].get("paused"):
+    if is_deleted(live):
         return _sync_held(access, live)
-    access.adopt(REPLICA_SETS, live)
+    access.adopt(REPLICA_SETS, live)  # a paused Deployment adopts too
+    if live["spec"].get("paused"):
+        return _sync_held(access, live)
     new = _new_set(access, live)
     live = access.get(key) or live
     sets = sorted(access.owned(REPLICA_SETS, live), key=lambda each: each["metadata"]["name"])

@@ -8,9 +8,10 @@ import pytest
 
 from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError, Page
+from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
 from memcached_operator.reconcile.events.creations import RETRY_MANAGER, CreationEvents
+from memcached_operator.reconcile.ownership import annotation_patch
 from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
 from support.caches import whole_cache
 from unit.builders import NOW, memcached, pod
@@ -31,6 +32,7 @@ class Creating(World):
         self.patches: list[Any] = []
         self.patch_error: ApiError | None = None
         self.cache = whole_cache()
+        self.cache.put(STATEFULSETS, statefulset(1))
         self.creation = CreationEvents(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
 
     async def list(
@@ -150,9 +152,9 @@ def test_controller_is_made_to_try_again_once_per_minute_and_later_more_rarely()
         assert 9 <= first <= 10
         assert 15 <= then <= 30
         assert last == 3600 / MAX_PERIOD
-        patch = {"metadata": {"uid": "child", "annotations": {RETRY_ANNOTATION: "2030-01-01T12:00:00Z"}}}
+        patch = annotation_patch(statefulset(1), RETRY_ANNOTATION, "2030-01-01T12:00:00Z")
         path = STATEFULSETS.path("test", "cache")
-        assert world.patches[0] == ("PATCH", path, patch, MERGE_PATCH, {"fieldManager": RETRY_MANAGER})
+        assert world.patches[0] == ("PATCH", path, patch, JSON_PATCH, {"fieldManager": RETRY_MANAGER})
         entry = world.cache.entry(SLOTS)
         assert entry is not None
         assert entry.version == 99, "its event must not cause a reconcile"

@@ -9,6 +9,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.reconcile.intent import digest_v1, with_intent
 from memcached_operator.reconcile.ownership import (
     Action,
+    annotation_patch,
     controller_reference,
     decide,
     is_controlled_by,
@@ -229,3 +230,10 @@ def test_orphan_gets_its_controller_with_the_removal() -> None:
     assert patch[-1]["path"] == "/spec/updateStrategy"
     kept = preparation_patch(DESIRED, changed(**ORPHANED))
     assert not any(step["path"] == "/metadata/ownerReferences" for step in kept)
+
+
+def test_annotation_is_added_to_no_object_of_another_owner() -> None:
+    add = {"op": "add", "path": "/metadata/annotations/example.com~1at", "value": "now"}
+    assert annotation_patch(APPLIED, "example.com/at", "now") == [*SAME, add]
+    first = {"op": "add", "path": "/metadata/annotations", "value": {"example.com/at": "now"}}
+    assert annotation_patch(changed(annotations={}), "example.com/at", "now") == [*SAME, first]

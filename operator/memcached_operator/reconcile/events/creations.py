@@ -10,9 +10,10 @@ from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
+from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_list
 from memcached_operator.reconcile.events.reader import EventReader, Occasion
+from memcached_operator.reconcile.ownership import annotation_patch
 from memcached_operator.runtime.budgets import Budgets
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems import creation
@@ -73,12 +74,14 @@ class CreationEvents(EventReader[creation.Demand]):
 
     async def _retry(self, demand: creation.Demand) -> None:
         """Make the controller of a workload try again to create pods, by a change that has no other effect."""
-        annotations = {RETRY_ANNOTATION: timestamp(datetime.now(UTC))}
-        patch = {"metadata": {"uid": demand.uid, "annotations": annotations}}
         key = demand.workload
+        live = self._cache.get(key)
+        if live is None or live["metadata"]["uid"] != demand.uid:
+            return
+        patch = annotation_patch(live, RETRY_ANNOTATION, timestamp(datetime.now(UTC)))
         try:
             path, manager = key.resource.path(key.namespace, key.name), {"fieldManager": RETRY_MANAGER}
-            reply = await self._client.request("PATCH", path, patch, MERGE_PATCH, manager)
+            reply = await self._client.request("PATCH", path, patch, JSON_PATCH, manager)
         except ApiError as error:
             log.warning("%s: cannot make its controller try again to create pods: %s", key, error)
             return

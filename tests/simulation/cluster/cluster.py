@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from memcached_operator.kube.resource import (
@@ -42,6 +43,7 @@ class Cluster:
     def __init__(self, server: ApiServer, chance: random.Random) -> None:
         self.access = Access(server, chance)
         self._due: dict[tuple[str, Key], asyncio.TimerHandle] = {}
+        self._owners: dict[Key, set[str]] = {}
         server.subscribe(self._changed)
 
     def _changed(self, change: str, obj: Object) -> None:
@@ -52,8 +54,17 @@ class Cluster:
             self._later("deleted", key, lambda: garbage.while_deleting(self.access, key), COLLECTION)
         elif references(obj):
             self._later("dependent", key, lambda: garbage.without_owner(self.access, key), COLLECTION)
+        for each in self._left(key, obj):
+            self._later(f"left {each}", key, partial(garbage.without_dependent, self.access, each), COLLECTION)
         for each in self._concerned(key, obj):
             self._wake(each)
+
+    def _left(self, key: Key, obj: Object) -> list[str]:
+        """The uids of the owners that an object has no more."""
+        owners = garbage.owners_of(obj)
+        left = self._owners.get(key, owners) - owners
+        self._owners[key] = owners
+        return sorted(left)
 
     def _concerned(self, key: Key, obj: Object) -> list[Key]:
         """The objects whose controllers act: itself, its controller, and for a pod the budgets of the namespace."""

@@ -14,10 +14,15 @@ def after_deletion(access: Access, obj: Object) -> None:
     uid = obj["metadata"]["uid"]
     for dependent in _dependents(access, uid):
         without_owner(access, access.key_of(dependent))
-    for each in references(obj):
-        for key, owner in list(access.server.objects.items()):
-            if owner["metadata"]["uid"] == each["uid"] and is_deleted(owner):
-                while_deleting(access, key)
+    for owner in sorted(owners_of(obj)):
+        without_dependent(access, owner)
+
+
+def without_dependent(access: Access, uid: str) -> None:
+    """Continue with the deletion of the owner of this uid: one dependent less blocks it."""
+    for key, owner in list(access.server.objects.items()):
+        if owner["metadata"]["uid"] == uid and is_deleted(owner):
+            while_deleting(access, key)
 
 
 def without_owner(access: Access, key: Key) -> None:
@@ -60,6 +65,11 @@ def sync_namespace(access: Access, key: Key) -> float | None:
         access.remove(key)
         return None
     return 1.0
+
+
+def owners_of(obj: Object) -> set[str]:
+    """The uids of an object's owners."""
+    return {each["uid"] for each in references(obj)}
 
 
 def _dependents(access: Access, uid: str) -> list[Object]:

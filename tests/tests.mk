@@ -47,14 +47,14 @@ test: venv ## Run the unit and integration tests and, with real pods, each promi
 test-all: venv ## Run all tests but those that run nightly (50 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
-# Beside the suites that share the cluster run, at a low priority, those that do not need it. Some fault cases measure
-# the time of a reply, so nothing runs beside them.
+# Beside the suites that share the cluster and the fault cases, which mostly wait, those that use all that is left of the
+# processors: some fault cases measure the time of a reply.
 test-rest: venv
 	@mkdir -p build/tests; rm -f $(patsubst %,build/tests/%.json,$(BESIDE)); $(MAKE) built || code=$$?; export BUILT=yes; \
-	$(call each,$(BESIDE),nice -n 10) >build/tests/beside.log 2>&1 & \
+	$(call each,$(BESIDE),nice -n 19) >build/tests/beside.log 2>&1 & \
 	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; \
-	$(call run,pods disruptive); wait $$! || code=$$?; trap - EXIT; tail -n 60 build/tests/beside.log; \
-	$(call run,faults-gate); $(call sum,pods disruptive faults-gate $(BESIDE))
+	$(call run,pods disruptive faults-gate); wait $$! || code=$$?; trap - EXIT; tail -n 60 build/tests/beside.log; \
+	$(call sum,pods disruptive faults-gate $(BESIDE))
 
 test-unit: venv ## Run the tests that need no cluster.
 	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)

@@ -11,6 +11,10 @@ from cluster.run.probes import Probe
 LOUD_CLIENT = ["--kube-api-qps=500", "--kube-api-burst=1000"]
 """Client rate limits are so high that they never delay a test."""
 
+ENVIRONMENT = {"GOGC": "300"}
+"""Go programs collect garbage at four times the live memory instead of twice: a control plane with our CRDs and
+policies starts with a quarter less CPU time, and needs 300 MiB more."""
+
 
 @dataclass(frozen=True)
 class Component:
@@ -19,7 +23,7 @@ class Component:
     name: str
     argv: list[str]
     probe: Probe
-    env: dict[str, str] = field(default_factory=dict[str, str])
+    env: dict[str, str] = field(default_factory=lambda: dict(ENVIRONMENT))
 
     def to_json(self) -> dict[str, Any]:
         """The entry in the supervisor's file."""

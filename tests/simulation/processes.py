@@ -18,8 +18,8 @@ from simulation.cases import reference_of
 _PROCESSES: Final = multiprocessing.get_context("forkserver")
 # A new process has imported everything already.
 _PROCESSES.set_forkserver_preload(["simulation.campaigns", "simulation.cases", changed.__name__])
-_TIMEOUT: Final = 120.0
-"""Seconds for one case."""
+_TIMEOUT: Final = 600.0
+"""Seconds after which a process hangs: a case takes a few, and the gate gives it only what other suites leave."""
 
 
 class Outcome(NamedTuple):

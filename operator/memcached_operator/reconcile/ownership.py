@@ -144,11 +144,12 @@ def _same_object(live: Object) -> list[Object]:
 
 
 def annotation_patch(live: Object, name: str, value: str) -> list[Object]:
-    """The JSON patch that annotates an object, unless another one has its name now, or it has other owners."""
-    known = nested_map(live, "metadata", "annotations")
-    member = "/" + name.replace("~", "~0").replace("/", "~1")
-    change = {"path": f"/metadata/annotations{member if known else ''}", "value": value if known else {name: value}}
-    return [*_same_object(live), {"op": "add", **change}]
+    """The JSON patch that annotates a child, unless another object has its name now, or it has other owners.
+
+    It fails, too, for a child without annotations: the operator has to restore its own first.
+    """
+    member = name.replace("~", "~0").replace("/", "~1")
+    return [*_same_object(live), {"op": "add", "path": f"/metadata/annotations/{member}", "value": value}]
 
 
 def preparation_patch(desired: Object, live: Object) -> list[Object]:

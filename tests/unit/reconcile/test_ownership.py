@@ -235,5 +235,3 @@ def test_orphan_gets_its_controller_with_the_removal() -> None:
 def test_annotation_is_added_to_no_object_of_another_owner() -> None:
     add = {"op": "add", "path": "/metadata/annotations/example.com~1at", "value": "now"}
     assert annotation_patch(APPLIED, "example.com/at", "now") == [*SAME, add]
-    first = {"op": "add", "path": "/metadata/annotations", "value": {"example.com/at": "now"}}
-    assert annotation_patch(changed(annotations={}), "example.com/at", "now") == [*SAME, first]

@@ -27,7 +27,7 @@ from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES, Key, Object, Resource
 from support.audit import Audit
 from support.monitors import monitor_crd
-from support.waiting import READY
+from support.waiting import COMMAND, READY
 
 T = TypeVar("T")
 C = TypeVar("C", bound=ApiClient)
@@ -120,12 +120,16 @@ class _Connections:
     def _loop(self) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
-        atexit.register(lambda: self.run(self._close()))
+        atexit.register(self.close)
         return loop
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the result of a coroutine that runs in the loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Wait for the result of a coroutine that runs in the loop; it ends with the wait."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(COMMAND)
+        finally:
+            future.cancel()
 
     def client(self, plane: ControlPlane) -> ApiClient:
         """The client for a kubeconfig. Only within the loop."""
@@ -136,9 +140,14 @@ class _Connections:
             self._clients[plane.kubeconfig] = ApiClient(config, session), session
         return self._clients[plane.kubeconfig][0]
 
-    async def _close(self) -> None:
-        while self._clients:
-            await self._clients.popitem()[1][1].close()
+    def close(self, kubeconfig: Path | None = None) -> None:
+        """Close the connections of a control plane that has ended, whose name another one may get, or all."""
+        self.run(self._close([kubeconfig] if kubeconfig else list(self._clients)))
+
+    async def _close(self, kubeconfigs: list[Path]) -> None:
+        for each in kubeconfigs:
+            if each in self._clients:
+                await self._clients.pop(each)[1].close()
 
 
 _CONNECTIONS: Final = _Connections()
@@ -172,8 +181,11 @@ def control_plane(name: str, version: str | None = None) -> Generator[ControlPla
         assert done.returncode == 0, done.stderr
         kubeconfig = Path(done.stdout.strip().rpartition("export KUBECONFIG=")[2])
         plane = ControlPlane(kubeconfig, kubeconfig.parent / "audit.log")
-        install(plane)
-        yield plane
+        try:
+            install(plane)
+            yield plane
+        finally:
+            _CONNECTIONS.close(kubeconfig)
 
 
 @contextmanager

@@ -144,7 +144,7 @@ def _same_object(live: Object) -> list[Object]:
 
 
 def annotation_patch(live: Object, name: str, value: str) -> list[Object]:
-    """The JSON patch that annotates a child, unless another object has its name now, or it has other owners.
+    """The JSON patch that annotates a child, unless another object has its name by then, or it has other owners.
 
     It fails, too, for a child without annotations: the operator has to restore its own first.
     """

@@ -60,7 +60,7 @@ class Cluster:
             self._wake(each)
 
     def _left(self, key: Key, obj: Object) -> list[str]:
-        """The uids of the owners that an object has no more."""
+        """The uids of the owners that an object has no more. blockOwnerDeletion of the others never changes."""
         owners = garbage.owners_of(obj)
         left = self._owners.get(key, owners) - owners
         self._owners[key] = owners

@@ -10,8 +10,9 @@ from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile.events.creations import RETRY_MANAGER, CreationEvents
-from memcached_operator.reconcile.ownership import annotation_patch
+from memcached_operator.reconcile.ownership import annotation_patch, controller_reference
 from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
 from support.caches import whole_cache
 from unit.builders import NOW, memcached, pod
@@ -32,6 +33,7 @@ class Creating(World):
         self.patches: list[Any] = []
         self.patch_error: ApiError | None = None
         self.cache = whole_cache()
+        self.cache.put(MEMCACHEDS, memcached("cache"))
         self.cache.put(STATEFULSETS, statefulset(1))
         self.creation = CreationEvents(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
 
@@ -170,6 +172,20 @@ def test_controller_that_has_not_seen_the_spec_is_not_made_to_try_again() -> Non
         world.see(live={**statefulset(1), "status": {}})
         for _ in range(10):
             await world.pass_time(RETRY_PERIOD)
+        assert world.event_reads
+        assert world.patches == []
+
+    scenario(body)
+
+
+def test_workload_of_another_owner_is_not_annotated() -> None:
+    """Its event has arrived, but no reconcile has seen it."""
+
+    async def body(world: Creating) -> None:
+        world.see()
+        other = controller_reference({**memcached("cache", uid="other"), "kind": "Other"})
+        world.cache.put(STATEFULSETS, statefulset(1, resourceVersion="50", ownerReferences=[other]))
+        await world.pass_time(2 * RETRY_PERIOD)
         assert world.event_reads
         assert world.patches == []
 

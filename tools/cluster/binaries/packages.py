@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from cluster.errors import ClusterError
+from cluster.locks import waiting_for
 from cluster.shell import run, succeeds
 
 NODE_PACKAGES = {
@@ -50,11 +51,13 @@ def install(names: list[str]) -> None:
     wanted = " ".join(names)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise ClusterError(f"missing: {wanted}. Install them with your package manager and run this again")
-    run(["apt-get", "update", "-qq"], env=APT_ENV)
-    try:
-        run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names], env=APT_ENV)
-    except ClusterError as error:
-        raise ClusterError(f"installing {wanted} failed; install them manually and run this again.\n{error}") from error
+    with waiting_for("packages"):
+        run(["apt-get", "update", "-qq"], env=APT_ENV)
+        try:
+            run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *names], env=APT_ENV)
+        except ClusterError as error:
+            text = f"installing {wanted} failed; install them manually and run this again.\n{error}"
+            raise ClusterError(text) from error
 
 
 def ensure_pip() -> None:

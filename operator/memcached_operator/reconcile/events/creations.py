@@ -13,7 +13,7 @@ from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_list
 from memcached_operator.reconcile.events.reader import EventReader, Occasion
-from memcached_operator.reconcile.ownership import annotation_patch
+from memcached_operator.reconcile.ownership import annotation_patch, is_controlled_by
 from memcached_operator.runtime.budgets import Budgets
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems import creation
@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 RETRY_MANAGER: Final = "memcached-operator-retry"
 """The field manager of RETRY_ANNOTATION. With the operator's own, the next apply would remove the annotation, and the
 time of the change would count as progress of a rollout."""
+
+CHANGED: Final = (404, 409, 422)
+"""Response codes if the workload, or its owner, has changed since the last event."""
 
 RETRIES_PER_SECOND, RETRY_BURST = 1.0, 10.0
 """Such attempts in one namespace: per second, and at once after a pause."""
@@ -61,7 +64,7 @@ class CreationEvents(EventReader[creation.Demand]):
     async def _read(self, key: Key, demand: creation.Demand) -> tuple[Object, ...]:
         is_due = demand.observed and self._waited(key) >= creation.RETRY_PERIOD
         if is_due and self._retries.take(key.namespace, self._states[key].read_at):
-            await self._retry(demand)
+            await self._retry(key, demand)
 
         def relevant(events: Iterable[Object]) -> Iterator[Object]:
             return creation.relevant(events, demand.workload, datetime.now(UTC))
@@ -72,18 +75,22 @@ class CreationEvents(EventReader[creation.Demand]):
         obstacles = (creation.obstacle(pod, demand.uid) for pod in pods if pod is not None)
         return (*found, *(obstacle for obstacle in obstacles if obstacle is not None))
 
-    async def _retry(self, demand: creation.Demand) -> None:
-        """Make the controller of a workload try again to create pods, by a change that has no other effect."""
+    async def _retry(self, owner: Key, demand: creation.Demand) -> None:
+        """Make the controller of a workload try again to create pods, by a change that has no other effect.
+
+        Only if the owner still controls the workload: the demand may be older than the cache, and the cache than both.
+        """
         key = demand.workload
-        live = self._cache.get(key)
-        if live is None or live["metadata"]["uid"] != demand.uid:
+        cr, live = self._cache.get(owner), self._cache.get(key)
+        if cr is None or live is None or live["metadata"]["uid"] != demand.uid or not is_controlled_by(live, cr):
             return
         patch = annotation_patch(live, RETRY_ANNOTATION, timestamp(datetime.now(UTC)))
         try:
             path, manager = key.resource.path(key.namespace, key.name), {"fieldManager": RETRY_MANAGER}
             reply = await self._client.request("PATCH", path, patch, JSON_PATCH, manager)
         except ApiError as error:
-            log.warning("%s: cannot make its controller try again to create pods: %s", key, error)
+            level = logging.INFO if error.code in CHANGED else logging.WARNING
+            log.log(level, "%s: cannot make its controller try again to create pods: %s", key, error)
             return
         log.info("%s lacks pods: its controller tries again to create them", key)
         self._cache.put(key.resource, reply)

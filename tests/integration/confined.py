@@ -58,6 +58,9 @@ LAST_POLICY: Object = {
 """A policy that rejects Leases in ACCOUNT_NAMESPACE, which no other policy matches."""
 LAST_BINDING: Object = {"metadata": {"name": "last"}, "spec": {"policyName": "last", "validationActions": ["Deny"]}}
 
+CONFLICT = 409
+"""Response code if an object has changed since it was read."""
+
 
 @dataclass(frozen=True)
 class Account(ControlPlane):
@@ -198,10 +201,15 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
     async def request(client: ApiClient) -> Object:
         if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS, PROMETHEUS_RULES):
             return await client.request(method, path, body, content_type, params)
-        # An update of these kinds requires the current resourceVersion.
-        live = await client.request("GET", path)
-        current = {**body, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
-        return await client.request(method, path, current, content_type, params)
+        # An update of these kinds requires the current resourceVersion, which each write of a status changes.
+        while True:
+            live = await client.request("GET", path)
+            current = {**body, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
+            try:
+                return await client.request(method, path, current, content_type, params)
+            except ApiError as error:
+                if error.code != CONFLICT:
+                    raise
 
     return request
 

@@ -27,8 +27,6 @@ CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
 BESIDE := simulation olm
-ALONE := faults-gate-alone
-GATE ?= gate
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
 .PHONY: test-clients test-faults test-faults-gate test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
@@ -49,15 +47,14 @@ test: venv ## Run the unit and integration tests and, with real pods, each promi
 test-all: venv ## Run all tests but those that run nightly (50 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
-# At a low priority, the suites that need no shared cluster run beside pods and fault cases, which often wait. Nothing
-# runs beside the fault cases that measure the time of a reply.
+# Beside the suites that share the cluster run, at a low priority, those that do not need it. Some fault cases measure
+# the time of a reply, so nothing runs beside them.
 test-rest: venv
-	@mkdir -p build/tests; rm -f $(patsubst %,build/tests/%.json,$(BESIDE) $(ALONE)); $(MAKE) built || code=$$?; export BUILT=yes; \
+	@mkdir -p build/tests; rm -f $(patsubst %,build/tests/%.json,$(BESIDE)); $(MAKE) built || code=$$?; export BUILT=yes; \
 	$(call each,$(BESIDE),nice -n 10) >build/tests/beside.log 2>&1 & \
-	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; export GATE="gate and not alone"; \
-	$(call run,pods disruptive faults-gate); wait $$! || code=$$?; trap - EXIT; tail -n 60 build/tests/beside.log; \
-	$(call each,faults-gate,GATE="gate and alone" ROUND=-alone) || code=$$?; \
-	$(call sum,pods disruptive faults-gate $(ALONE) $(BESIDE))
+	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; \
+	$(call run,pods disruptive); wait $$! || code=$$?; trap - EXIT; tail -n 60 build/tests/beside.log; \
+	$(call run,faults-gate); $(call sum,pods disruptive faults-gate $(BESIDE))
 
 test-unit: venv ## Run the tests that need no cluster.
 	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
@@ -109,7 +106,7 @@ test-repeat: venv
 test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
 	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)
 test-faults-gate: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(CASES) -m "$(GATE)" $(call in,tests/faults)
+	@env -u KUBECONFIG $(PYTEST) $(CASES) -m gate $(call in,tests/faults)
 test-soak: venv programs
 	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
 test-corners: venv

@@ -63,7 +63,7 @@ test-simulation: venv ## Run each fault case against the controller, with an API
 	@$(PYTEST) $(PARALLEL) -q $(call in,tests/simulation)
 
 test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
-	@WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)
+	@WALKS_SEED=$${WALKS_SEED:-$$((RANDOM * RANDOM))} WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)
 
 test-integration: venv programs ## Run the tests that need an API server: of KUBE_VERSION, or of the cluster's version.
 	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "not nightly" $(call in,tests/integration)

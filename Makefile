@@ -92,6 +92,7 @@ run: venv install ## Run the controller in this shell: no leader election, no we
 
 ##@ Check
 .PHONY: check format lint types imports generated workflows audit bundle-check
+# Each uses one processor, so they run side by side.
 CHECKS := types generated prose imports workflows lint format
 check: venv ## Run all checks that need no cluster.
 	@printf '%s\n' $(CHECKS) | xargs -P "$$(nproc)" -n 1 $(MAKE) --no-print-directory

@@ -58,9 +58,6 @@ LAST_POLICY: Object = {
 """A policy that rejects Leases in ACCOUNT_NAMESPACE, which no other policy matches."""
 LAST_BINDING: Object = {"metadata": {"name": "last"}, "spec": {"policyName": "last", "validationActions": ["Deny"]}}
 
-CONFLICT = 409
-"""Response code if an object has changed since it was read."""
-
 
 @dataclass(frozen=True)
 class Account(ControlPlane):
@@ -201,17 +198,31 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
     async def request(client: ApiClient) -> Object:
         if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS, PROMETHEUS_RULES):
             return await client.request(method, path, body, content_type, params)
-        # An update of these kinds requires the current resourceVersion, which each write of a status changes.
-        while True:
-            live = await client.request("GET", path)
+
+        def update(live: Object) -> Awaitable[Object]:
             current = {**body, "metadata": {**meta, "resourceVersion": live["metadata"]["resourceVersion"]}}
-            try:
-                return await client.request(method, path, current, content_type, params)
-            except ApiError as error:
-                if error.code != CONFLICT:
-                    raise
+            return client.request(method, path, current, content_type, params)
+
+        # An update of these kinds requires the current resourceVersion, which each write of a status changes.
+        return await write_newest(client, path, update, 409)
 
     return request
+
+
+async def write_newest(
+    client: ApiClient, path: str, write: Callable[[Object], Awaitable[Object]], rejection: int
+) -> Object:
+    """Write what depends on the stored object, again if it is rejected because another controller has changed it."""
+    live = await client.request("GET", path)
+    while True:
+        try:
+            return await write(live)
+        except ApiError as error:
+            if error.code != rejection:
+                raise
+            seen, live = live, await client.request("GET", path)
+            if live["metadata"]["resourceVersion"] == seen["metadata"]["resourceVersion"]:
+                raise
 
 
 def prepare(key: Key) -> Work:
@@ -223,14 +234,10 @@ def prepare(key: Key) -> Work:
     path = key.resource.path(key.namespace, key.name)
 
     async def request(client: ApiClient) -> Object:
-        live = await client.request("GET", path)
-        while True:
-            try:
-                return await client.request("PATCH", path, preparation_patch(live, live), JSON_PATCH, DRY_RUN)
-            except ApiError as error:
-                seen, live = live, await client.request("GET", path)
-                if error.code != 422 or live["metadata"]["resourceVersion"] == seen["metadata"]["resourceVersion"]:
-                    raise
+        def patch(live: Object) -> Awaitable[Object]:
+            return client.request("PATCH", path, preparation_patch(live, live), JSON_PATCH, DRY_RUN)
+
+        return await write_newest(client, path, patch, 422)
 
     return request
 

@@ -9,10 +9,9 @@ import atexit
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +24,7 @@ import yaml
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES, Key, Object, Resource
+from memcached_operator.runtime.threads import EventLoopThread
 from support.audit import Audit
 from support.monitors import monitor_crd
 from support.waiting import COMMAND, READY
@@ -111,28 +111,24 @@ class ControlPlane:
 
 
 class _Connections:
-    """The connections of this process, in an event loop of a thread: a new one for each request takes 50 ms."""
+    """The connections of this process, which its thread keeps: a new one for each request takes 50 ms."""
 
     def __init__(self) -> None:
         self._clients: dict[Path, tuple[ApiClient, aiohttp.ClientSession]] = {}
 
     @cached_property
-    def _loop(self) -> asyncio.AbstractEventLoop:
-        loop = asyncio.new_event_loop()
-        threading.Thread(target=loop.run_forever, daemon=True).start()
+    def _thread(self) -> EventLoopThread:
+        thread = EventLoopThread("requests of tests")
+        asyncio.run(AsyncExitStack().enter_async_context(thread))  # it ends with the process
         atexit.register(self.close)
-        return loop
+        return thread
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for the result of a coroutine that runs in the loop; it ends with the wait."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result(COMMAND)
-        finally:
-            future.cancel()
+        """Wait for the result of a coroutine that runs in the thread; it ends with the wait."""
+        return asyncio.run(asyncio.wait_for(self._thread.run(work), COMMAND))
 
     def client(self, plane: ControlPlane) -> ApiClient:
-        """The client for a kubeconfig. Only within the loop."""
+        """The client for a kubeconfig. Only within the thread."""
         if plane.kubeconfig not in self._clients:
             config = plane.connection
             connector = aiohttp.TCPConnector(ssl=config.tls, keepalive_timeout=KEPT)

@@ -9,6 +9,7 @@ from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run, o
 from integration.control_plane import ControlPlane, until
 from integration.test_apply import Owner
 from memcached_api.annotations import RETRY_ANNOTATION
+from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -23,6 +24,8 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.reconcile.apply import build_intent
+from memcached_operator.reconcile.events.creations import RETRY_MANAGER
+from memcached_operator.reconcile.ownership import annotation_patch
 
 pytestmark = pytest.mark.server
 
@@ -157,10 +160,10 @@ def test_controllers_of_workloads_can_be_made_to_try_again(
     stolen_token: Account, namespace: str, resource: Resource
 ) -> None:
     owned = created(stolen_token, namespace, stable=resource == STATEFULSETS)
-    annotations = {RETRY_ANNOTATION: "2026-01-01T00:00:00Z"}
-    patch = {"metadata": {"uid": owned.live(resource)["metadata"]["uid"], "annotations": annotations}}
-    changed = stolen_token.change(owned.key(resource), patch)
-    assert changed["metadata"]["annotations"].items() >= annotations.items()
+    key, at, manager = owned.key(resource), "2026-01-01T00:00:00Z", {"fieldManager": RETRY_MANAGER}
+    path, patch = resource.path(key.namespace, key.name), annotation_patch(owned.live(resource), RETRY_ANNOTATION, at)
+    changed = stolen_token.call(lambda client: client.request("PATCH", path, patch, JSON_PATCH, manager))
+    assert changed["metadata"]["annotations"].items() >= {RETRY_ANNOTATION: at}.items()
     owned.relist({*OWNS, *STABLE_OWNS})
     assert owned.apply() == {}, "it is no drift"
 

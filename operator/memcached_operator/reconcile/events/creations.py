@@ -78,7 +78,8 @@ class CreationEvents(EventReader[creation.Demand]):
     async def _retry(self, owner: Key, demand: creation.Demand) -> None:
         """Make the controller of a workload try again to create pods, by a change that has no other effect.
 
-        Only if the owner still controls the workload: the demand may be older than the cache, and the cache than both.
+        Only if the owner still controls the workload: the cache may be newer than the demand. It may be older than the
+        cluster, too, so the patch tests the same.
         """
         key = demand.workload
         cr, live = self._cache.get(owner), self._cache.get(key)

@@ -12,6 +12,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
 from memcached_operator.memcachedproxy.containers import CONTAINERS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
+from memcached_operator.memcachedproxy.references import shows
 from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import target_of
@@ -70,19 +71,32 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
     """The largest number of slots in the routes of the Deployment or of an existing pod, by Memcached.
 
     Pods that are being deleted count: they serve until they stop. So does the next ring, which the Deployment gets when
-    the status contains it. The Memcached that the spec names is the first.
+    the status contains it, and what the status contains now until all pods are known to have the Deployment's ring.
+    The Memcached that the spec names is the first.
     """
     live = snapshot.child(DEPLOYMENTS)
     rings = [ring_of(pod) for pod in snapshot.pods]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
     rings.append(_announced(snapshot, spec))
-    servers: dict[str, int] = {}
+    servers = {} if _knows_pods(snapshot, live) else dict(shows(snapshot.cr))
     for ring in filter(None, rings):
         servers[ring.name] = max(ring.servers, servers.get(ring.name, 0))
     current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
     names = sorted(servers, key=lambda name: (name != current, name))
     return [{"name": name, "servers": servers[name]} for name in names[:MAX_CACHES]]
+
+
+def _knows_pods(snapshot: Snapshot, live: Object | None) -> bool:
+    """Whether no pod can exist with another ring than the Deployment's that is not among the pods of the snapshot.
+
+    The events of pods can be late. Those of a pod with the new ring come after those of the pods before it.
+    """
+    if live is None:
+        return True
+    rollout, ring = deployment_rollout(live), ring_of(nested_map(live, "spec", "template"))
+    known = sum(ring_of(pod) == ring for pod in snapshot.pods)
+    return rollout.current and rollout.updated == rollout.replicas <= known
 
 
 def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:

@@ -100,6 +100,28 @@ def test_largest_number_of_slots_in_use(ring: str, pods: list[Object], expected:
     assert caches(snapshot(*pods, deployment=live(ring)), None) == expected
 
 
+PENDING = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}
+OLD = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2}
+KNOWN: dict[str, tuple[Object | None, tuple[Object, ...], int]] = {
+    "all pods have the ring": (None, PODS, 3),
+    "one pod is not known yet": (None, PODS[:1], 5),
+    "one pod is known with its earlier ring": (None, (PODS[0], with_ring(pod("a"), "cache/cr/4")), 5),
+    "the Deployment has just changed": (PENDING, PODS, 5),
+    "the Deployment has other pods": (OLD, PODS, 5),
+    "the Deployment has just changed, and had no pods": ({"observedGeneration": 1}, (), 5),
+    "the Deployment has no pods": ({"observedGeneration": 2}, (), 3),
+}
+
+
+@pytest.mark.parametrize(("status", "pods", "expected"), KNOWN.values(), ids=KNOWN.keys())
+def test_number_of_slots_is_kept_until_all_pods_are_known(
+    status: Object | None, pods: tuple[Object, ...], expected: int
+) -> None:
+    cr = {**memcachedproxy(), "status": {"caches": [{"name": "cache", "servers": 5}]}}
+    deployment = live() if status is None else {**live(), "status": status}
+    assert caches(snapshot(*pods, cr=cr, deployment=deployment), None) == [{"name": "cache", "servers": expected}]
+
+
 def test_number_of_caches_is_limited() -> None:
     pods = [with_ring(pod(str(number)), f"m{number}/cr/1") for number in range(30)]
     found = caches(snapshot(*pods), None)

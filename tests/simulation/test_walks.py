@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from simulation.walks.actions import Drift, Pause, Put
+from simulation.walks.actions import Drift, Pause, Put, Scale
 from simulation.walks.disturbances import Hold, Wait
 from simulation.walks.specs import PAUSED, Spec
 from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
@@ -63,8 +63,13 @@ def test_walks(record_property: Callable[[str, object], None]) -> None:
     record_property("walks", walked)
 
 
-FOUND: Final[dict[str, tuple[Step, ...]]] = {
-    "missing pods of a Deployment that another owner has taken meanwhile": (
+def _walk(*steps: Step, sync_period: float = NO_SYNC, resolved: bool = True) -> Walk:
+    """A walk of one operator."""
+    return Walk(0, 1, sync_period, max_retry_delay=2.0, resolved=resolved, steps=steps)
+
+
+FOUND: Final[dict[str, Walk]] = {
+    "missing pods of a Deployment that another owner has taken meanwhile": _walk(
         Put("wk-a", Spec(3, PAUSED)),
         Wait(6),
         Hold(("deployments", "pods")),
@@ -72,7 +77,7 @@ FOUND: Final[dict[str, tuple[Step, ...]]] = {
         Drift("adopted", 0),
         Wait(150),
     ),
-    "pods whose Deployment is created again during a pause": (
+    "pods whose Deployment is created again during a pause": _walk(
         Put("wk-a", Spec(3)),
         Wait(6),
         Pause("wk-a", paused=True),
@@ -80,12 +85,24 @@ FOUND: Final[dict[str, tuple[Step, ...]]] = {
         Drift("deleted", 0, "Orphan"),
         Wait(1),
     ),
+    "slots of proxies whose pods no event has reported yet": _walk(
+        Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(1), Hold(("pods",)), Wait(20), Scale("wk-s", 2), Wait(1)
+    ),
+    "the port during a pause, while the Deployment is hidden and is being deleted": _walk(
+        Put("wk-a", Spec(3, "port")),
+        Wait(40),
+        Pause("wk-a", paused=True),
+        Drift("finalized", 0),
+        Drift("hidden", 0),
+        sync_period=5.0,
+        resolved=False,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_walk_that_has_failed(name: str) -> None:
-    run_walk(Walk(0, 1, NO_SYNC, max_retry_delay=2.0, resolved=True, steps=FOUND[name]))
+    run_walk(FOUND[name])
 
 
 def test_equal_seeds_have_equal_traces() -> None:

@@ -146,8 +146,8 @@ class Applier:
     async def _decide(self, snapshot: Snapshot, key: Key, child: Object, *, unknown: bool) -> Decision:
         """The next step. `unknown`: a live object has been found that the plan did not know.
 
-        Raises StaleError if such an object is to be changed: the plan may depend on what it contains, such as the pod
-        template of a paused rollout.
+        Raises StaleError if such an object is to be changed, or awaited as a child: the plan may depend on what it
+        contains, such as the pod template of a paused rollout, and on its pods.
         """
         cr = snapshot.cr
         live = self._newest(snapshot, key)
@@ -158,7 +158,8 @@ class Applier:
             live = await self._refresh(key)
             step = decide(cr, child, live)
             unknown = live is not None
-        if step.action in (Action.APPLY, Action.SCALE) and unknown:
+        is_awaited_child = step.action is Action.WAIT and is_controlled_by(live, cr)
+        if unknown and (step.action in (Action.APPLY, Action.SCALE) or is_awaited_child):
             raise StaleError
         return step
 

@@ -44,8 +44,6 @@ def limit(walk: Walk) -> float:
     """
     found = [RETRY_AFTER, walk.max_retry_delay * (1 + JITTER), MISSING_PERIOD * (1 + JITTER), ROLLOUT_PERIOD, SLACK]
     found += {_seconds_after(step) for step in walk.steps}
-    if walk.operators > 1:
-        found.append(LEASE_DURATION + RETRY_PERIOD)
     if has_proxies(walk):
         found.append(SLOW)
     if any(isinstance(step, WATCH_STEPS) for step in walk.steps):
@@ -121,6 +119,8 @@ async def _problem(walk: Walk, world: World) -> str:
 async def _end(world: World, *, resolved: bool) -> None:
     """End all faults. `resolved`: other clients remove what blocks children."""
     await world.end_faults()
+    if world.elects:
+        await asyncio.sleep(LEASE_DURATION + RETRY_PERIOD)  # until then, a change can have no operator that sees it
     for key, _ in world.objects():
         owner = world.get(key_of_owner(key.name[:NAME])) if key.name[:NAME] in OWNERS else None
         is_kept = key.resource in RESOURCES and owner is not None and not is_deleted(owner)

@@ -145,11 +145,12 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
         with pytest.raises(ApiError, match="forbidden"):
             asyncio.run(reconciler.reconcile(KEY))
 
+    now = [time.monotonic()]
+    monkeypatch.setattr("memcached_operator.reconcile.cooldown.time.monotonic", lambda: now[-1])
     for _ in range(5):
         reconcile()
     assert api.verbs() == ["get"]
-    now = time.monotonic()
-    monkeypatch.setattr("memcached_operator.reconcile.cooldown.time.monotonic", lambda: now + COOLDOWN)
+    now.append(now[0] + COOLDOWN)
     reconcile()
     assert api.verbs() == ["get", "get"]
 

@@ -51,8 +51,9 @@ LEASE_NAME = "memcached-operator"
 CERTIFICATE_LIFETIME = timedelta(days=90)
 """Default lifetime of an issued certificate (cert-manager's default). It is renewed after two thirds of that time."""
 
-RELEASE_TIMEOUT = 2.0
-"""Seconds to release the lease: the process exits within 5 seconds even if the API server is unreachable."""
+SETTLE_TIMEOUT, RELEASE_TIMEOUT = 2.0, 2.0
+"""Seconds to wait for the responses to the last writes, and to release the lease: the process exits within 5 seconds
+even if the API server is unreachable."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ async def run(options: ControllerOptions) -> None:
                 return
             leader_tasks.append(thread.run(elector.renew()))
             client = ApiClient(config, session, elector.is_leader)
+            stack.push_async_callback(settle, client, elector)
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
         gc.collect()
         gc.freeze()  # the collector need not visit what exists now
@@ -206,6 +208,13 @@ async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
         return False
     task.result()
     return True
+
+
+async def settle(client: ApiClient, elector: LeaderElector) -> None:
+    """Wait for the responses to the last writes. If they take longer than SETTLE_TIMEOUT, the lease is not released."""
+    if not await client.settle(SETTLE_TIMEOUT):
+        elector.expires = True
+        log.warning("the API server has not answered the last write; a standby waits until the lease expires")
 
 
 async def release(elector: LeaderElector) -> None:

@@ -118,7 +118,11 @@ class SimulatedOperator(Operator):
         try:
             await elector.acquire()
             client = session.client(elector.is_leader)
-            await app.lead(options, client, namespace, self._stop, elector.renew())
+            try:
+                await app.lead(options, client, namespace, self._stop, elector.renew())
+            finally:
+                if not self._killed:
+                    await app.settle(client, elector)
         finally:
             await app.release(elector)
 

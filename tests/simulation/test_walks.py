@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from simulation.walks.actions import Drift, Pause, Put, Scale
-from simulation.walks.disturbances import Hold, Wait
+from simulation.walks.disturbances import Hold, Inject, Process, Wait
 from simulation.walks.specs import PAUSED, Spec
 from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
 from simulation.walks.trace import EXAMPLE
@@ -63,9 +63,9 @@ def test_walks(record_property: Callable[[str, object], None]) -> None:
     record_property("walks", walked)
 
 
-def _walk(*steps: Step, sync_period: float = NO_SYNC, resolved: bool = True) -> Walk:
-    """A walk of one operator."""
-    return Walk(0, 1, sync_period, max_retry_delay=2.0, resolved=resolved, steps=steps)
+def _walk(*steps: Step, operators: int = 1, sync_period: float = NO_SYNC, resolved: bool = True) -> Walk:
+    """A walk of one or two operators."""
+    return Walk(0, operators, sync_period, max_retry_delay=2.0, resolved=resolved, steps=steps)
 
 
 FOUND: Final[dict[str, Walk]] = {
@@ -96,6 +96,15 @@ FOUND: Final[dict[str, Walk]] = {
         Drift("hidden", 0),
         sync_period=5.0,
         resolved=False,
+    ),
+    "the last write of a leader arrives after its end": _walk(
+        Put("wk-a", Spec(3)),
+        Wait(6),
+        Inject("apply *", "late", None, 0.5, 0),
+        Put("wk-a", Spec(3, "port")),
+        Wait(0.1),
+        Process(1, "terminated"),
+        operators=2,
     ),
 }
 

@@ -93,13 +93,15 @@ class Page:
 class ApiClient:
     """Requests over one pooled session. All methods raise ApiError.
 
-    `may_write` is called before each write, and again when its connection is open.
+    `may_write` is called before each write, and again when its connection is open. With it, another process writes
+    next, so a write is not cancelled with its caller: the API server may have received it. `settle` waits for it.
     """
 
     def __init__(self, config: Config, session: aiohttp.ClientSession, may_write: Callable[[], bool] = _always) -> None:
         self._server = config.server
         self._session = session
         self._may_write = may_write
+        self._writes: set[asyncio.Task[bytes]] = set()
         self._pages = asyncio.Semaphore(PAGES)
         self._large_line = asyncio.Lock()
 
@@ -128,10 +130,40 @@ class ApiClient:
         limit: int = bodies.MAX_BODY,
     ) -> bytes:
         """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError."""
-        check = self._check_leader if method != "GET" else None
-        if check is not None:
-            check()
         data = None if body is None else msgspec.json.encode(body)
+        if method == "GET" or self._may_write is _always:
+            return await self._exchange(method, path, data, content_type, params, limit)
+        self._check_leader()
+        task = asyncio.create_task(
+            self._exchange(method, path, data, content_type, params, limit, check=self._check_leader)
+        )
+        self._writes.add(task)
+        task.add_done_callback(self._end)
+        return await asyncio.shield(task)
+
+    def _end(self, task: asyncio.Task[bytes]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            task.exception()  # without a warning if the caller does not wait for it any more
+
+    async def settle(self, seconds: float) -> bool:
+        """Wait for the responses to all writes that have been sent. False if they take longer than `seconds`."""
+        if not self._writes:
+            return True
+        _, pending = await asyncio.wait(self._writes, timeout=seconds)
+        return not pending
+
+    async def _exchange(
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        content_type: str,
+        params: Mapping[str, str] | None,
+        limit: int,
+        check: Callable[[], None] | None = None,
+    ) -> bytes:
+        """Send one request. `check`: called when its connection is open."""
         try:
             async with self._session.request(
                 method,

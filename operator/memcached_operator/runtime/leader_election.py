@@ -46,7 +46,13 @@ _UNKNOWN = "unknown"
 
 
 class LeaderElector:
-    """Acquires, renews and releases one lease. `identity` must be unique to this process."""
+    """Acquires, renews and releases one lease. `identity` must be unique to this process.
+
+    `expires`: not to be released, because the API server may still execute a write of this process. A standby acquires
+    it after its duration.
+    """
+
+    expires: bool = False
 
     def __init__(self, client: ApiClient, namespace: str, name: str, identity: str) -> None:
         self._client = client
@@ -88,6 +94,8 @@ class LeaderElector:
 
     async def release(self) -> None:
         """Release the lease, so that a standby can acquire it immediately. Raises ApiError if it cannot be written."""
+        if self.expires:
+            return
         try:
             await self._release()
         except ApiError as error:

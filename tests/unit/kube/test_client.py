@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from memcached_operator import metrics
 from memcached_operator.kube.client import ApiClient, ApiError, api_error, connection_error, describe
@@ -117,6 +118,27 @@ def test_write_is_not_sent_by_a_process_that_stopped_leading_while_it_connected(
     with pytest.raises(ApiError, match="not the leader: the write is not sent"):
         asyncio.run(run())
     assert script.requests == []
+
+
+def test_cancelled_write_of_a_leader_is_awaited_before_another_process_writes() -> None:
+    arrived, answer = asyncio.Event(), asyncio.Event()
+
+    async def respond(_: web.BaseRequest) -> web.StreamResponse:
+        arrived.set()
+        await answer.wait()
+        return web.Response(text="{}")
+
+    async def run() -> None:
+        async with serving(respond) as conn, conn.session() as session:
+            client = ApiClient(conn, session, may_write=lambda: True)
+            write = asyncio.create_task(client.apply(KEY, {}))
+            await arrived.wait()
+            write.cancel()
+            assert not await client.settle(0.01)
+            answer.set()
+            assert await client.settle(30)
+
+    asyncio.run(run())
 
 
 def test_unreachable_server() -> None:

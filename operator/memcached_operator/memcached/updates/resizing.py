@@ -3,6 +3,7 @@
 A resize restarts no container, so that it can be tried again without the loss of an item.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,7 +17,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import patches
 from memcached_operator.memcached.updates.amounts import (
     Obstacle,
-    effective_limits,
+    effective_amounts,
     has_amounts,
     is_in_effect,
     is_infeasible,
@@ -61,7 +62,7 @@ def raising(
 ) -> Slot | None:
     """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
     # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
-    limits = effective_limits(pod)
+    limits = effective_amounts(pod)
     falling = {name for name, amounts in desired.items() if lowers_memory_limit(amounts, limits.get(name, {}))}
     first = {name: amounts for name, amounts in desired.items() if name not in falling}
     if amounts := missing(pod, first):
@@ -74,7 +75,8 @@ def raising(
         return None
     if record is None or not record.revision:  # another client has resized the pod, or removed the record
         ended = record.ended if record else {}
-        step = patches.record(pod, UpdateRecord(target.revision, timestamp(now), ended=ended))
+        amounts = _of_containers(effective_amounts(pod), target)
+        step = patches.record(pod, UpdateRecord(target.revision, timestamp(now), amounts=amounts, ended=ended))
         return replace(slot_of(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     return _waiting(pod, target, record, now)
 
@@ -140,7 +142,7 @@ def _remedy(target: Target) -> str:
 def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     current = record or UpdateRecord(target.revision)
-    own = {name: plain(amounts) for name, amounts in spec_amounts(pod).items() if name in target.containers}
+    own = _of_containers(spec_amounts(pod), target)
     return msgspec.structs.replace(
         current,
         revision=target.revision,
@@ -150,6 +152,11 @@ def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: dateti
         tries=0,
         again=False,
     )
+
+
+def _of_containers(amounts: Mapping[str, Amounts], target: Target) -> dict[str, dict[str, dict[str, str]]]:
+    """A copy of the amounts of the containers of the target, for a record."""
+    return {name: plain(each) for name, each in amounts.items() if name in target.containers}
 
 
 def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:

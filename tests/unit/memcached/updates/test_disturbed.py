@@ -141,8 +141,9 @@ def test_resize_without_a_record_gets_its_time() -> None:
     assert (kind(step), read(step).since) == ("cache-0 recorded", SINCE)
     begun = with_limit(created(0, BEFORE, record=replace(read(step), since=LATER)), "256Mi")
     assert (decided(target, begun).problems, decided(target, begun).step) == ((), None)
-    (problem,) = decided(target, with_condition(begun, "PodResizePending", **PENDING)).problems
-    assert "has its previous resources" not in problem.message, "they are not known"
+    refused = read(decided(target, with_condition(begun, "PodResizePending", **PENDING)).step)
+    assert "cannot resize it" in refused.failed
+    assert (refused.amounts or {})["memcached"]["limits"] == {"memory": "128Mi"}, "those in effect are restored"
 
 
 def test_resize_of_another_client_after_an_update_gets_its_time() -> None:

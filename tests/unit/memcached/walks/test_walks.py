@@ -200,8 +200,9 @@ def walk(seed: int) -> None:
     assert cluster.writes == writes, "a complete update goes on writing"
 
 
-FOUND: Final = (50022, 50171)
-"""Walks that failed once: a forged argument that no restart confirms, and a second slot after a lost reply."""
+FOUND: Final = (50022, 50171, 360228)
+"""Walks that failed once: a forged argument that no restart confirms, a second slot after a lost reply, and a resize
+without a record that the node refused and nothing tried again."""
 
 
 @pytest.mark.parametrize("seed", [*range(FIRST_SEED, FIRST_SEED + WALKS), *FOUND])

@@ -21,15 +21,17 @@ in = $(if $(filter tests/%,$(ARGS)),$(or $(filter $(1)%,$(ARGS)),$(1) --deselect
 # One suite that fails does not stop the others.
 each = SEVERAL=yes PODS=$${PODS:-optional} $(2) $(MAKE) --keep-going $(addprefix test-,$(1))
 run = rm -f $(patsubst %,build/tests/%.json,$(1)); $(call each,$(1)) || code=$$?
+beside = rm -f build/tests/$(1).json; $(call each,$(1),nice -n 10) >build/tests/$(1).log 2>&1 & \
+	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; $(call run,$(2)); wait $$! || code=$$?; trap - EXIT; \
+	tail -n 60 build/tests/$(1).log
 sum = $(PROJECT) results $(1) || code=1; exit $${code:-0}
 # A fault case is evidence even if it fails once, and mostly waits.
 CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
-BESIDE := simulation olm
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
-.PHONY: test-clients test-faults test-faults-gate test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
+.PHONY: test-clients test-faults test-faults-gate test-faults-alone test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
 .PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 .PHONY: programs built deployed
 programs:
@@ -47,14 +49,12 @@ test: venv ## Run the unit and integration tests and, with real pods, each promi
 test-all: venv ## Run all tests but those that run nightly (50 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
-# Beside the suites that share the cluster run, at a low priority, those that do not need it. Some fault cases measure
-# the time of a reply, so nothing runs beside them.
+# Suites that do not share the cluster run beside others, at a low priority. Some fault cases measure the time of a reply,
+# so nothing runs beside those.
 test-rest: venv
-	@mkdir -p build/tests; rm -f $(patsubst %,build/tests/%.json,$(BESIDE)); $(MAKE) built || code=$$?; export BUILT=yes; \
-	$(call each,$(BESIDE),nice -n 10) >build/tests/beside.log 2>&1 & \
-	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; \
-	$(call run,pods disruptive); wait $$! || code=$$?; trap - EXIT; tail -n 60 build/tests/beside.log; \
-	$(call run,faults-gate); $(call sum,pods disruptive faults-gate $(BESIDE))
+	@mkdir -p build/tests; $(MAKE) built || code=$$?; export BUILT=yes; \
+	$(call beside,simulation,pods disruptive); $(call beside,olm,faults-gate); $(call run,faults-alone); \
+	$(call sum,pods disruptive faults-gate faults-alone simulation olm)
 
 test-unit: venv ## Run the tests that need no cluster.
 	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
@@ -106,7 +106,9 @@ test-repeat: venv
 test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
 	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)
 test-faults-gate: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(CASES) -m gate $(call in,tests/faults)
+	@env -u KUBECONFIG $(PYTEST) $(CASES) -m "gate and not alone" $(call in,tests/faults)
+test-faults-alone: venv programs
+	@env -u KUBECONFIG $(PYTEST) -m "gate and alone" $(call in,tests/faults)
 test-soak: venv programs
 	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
 test-corners: venv

@@ -19,6 +19,7 @@ LEFTS: Final = Resource("example.com", "v1", "Left", "lefts")
 RIGHTS: Final = Resource("example.com", "v1", "Right", "rights")
 SETTLED: Final = 60.0
 """Seconds after which nothing changes any more."""
+MANY: Final = 300
 NAMES: Final = {LEFTS: RIGHTS, RIGHTS: LEFTS}
 
 
@@ -199,10 +200,10 @@ def test_restart_writes_nothing() -> None:
     assert run(nothing, before=after_a_restart()).statuses == []
 
 
-def test_one_change_reaches_a_thousand_referrers_once() -> None:
+def test_one_change_reaches_each_of_many_referrers_once() -> None:
     async def many(world: World) -> None:
         world.write(RIGHTS, "right", value=1)
-        for number in range(1000):
+        for number in range(MANY):
             world.write(LEFTS, f"left-{number}", peers=["right"])
 
     async def scenario(world: World) -> None:
@@ -214,10 +215,10 @@ def test_one_change_reaches_a_thousand_referrers_once() -> None:
         world.write(RIGHTS, "right", value=7)
 
     world = run(scenario, before=many)
-    assert all(world.status(LEFTS, f"left-{number}")["peers"][0]["double"] == 14 for number in range(1000))
+    assert all(world.status(LEFTS, f"left-{number}")["peers"][0]["double"] == 14 for number in range(MANY))
     # The spec and the status of the target change at different times.
-    assert len(world.planned) <= 5000
-    assert len(world.statuses) <= 2010
+    assert len(world.planned) <= 5 * MANY
+    assert len(world.statuses) <= 2 * MANY + 10
 
 
 def test_field_that_flaps_causes_few_writes() -> None:

@@ -51,9 +51,11 @@ LEASE_NAME = "memcached-operator"
 CERTIFICATE_LIFETIME = timedelta(days=90)
 """Default lifetime of an issued certificate (cert-manager's default). It is renewed after two thirds of that time."""
 
-SETTLE_TIMEOUT, RELEASE_TIMEOUT = 2.0, 2.0
-"""Seconds to wait for the responses to the last writes, and to release the lease: the process exits within 5 seconds
-even if the API server is unreachable."""
+SETTLE_TIMEOUT = 2.0
+"""Seconds to wait for the responses to the last writes."""
+
+RELEASE_TIMEOUT = 2.0
+"""Seconds to release the lease: the process exits within 5 seconds even if the API server is unreachable."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +100,7 @@ async def run(options: ControllerOptions) -> None:
             if not await _run_until(stop, thread.run(elector.acquire())):
                 return
             leader_tasks.append(thread.run(elector.renew()))
-            client = ApiClient(config, session, elector.is_leader)
-            stack.push_async_callback(settle, client, elector)
+            client = ApiClient(config, session, elector)
         watch = kopf_watch(handlers, config, lambda: stop_on_signals(stop))
         gc.collect()
         gc.freeze()  # the collector need not visit what exists now
@@ -126,8 +127,15 @@ async def lead(
     manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
     metrics.IMAGES.count = lambda: image_gauges(_counted_images(manager, defaults))
     metrics.PROXIES.read = lambda: map(proxy_gauges, states(manager.objects(MEMCACHEDPROXIES)))
-    async with background(stop, *tasks):
-        await manager.run(stop)
+    settled = asyncio.Event()
+    async with background(stop, *tasks), background(settled, _settle(client, stop)):
+        await manager.run(settled)
+
+
+async def _settle(client: ApiClient, stop: asyncio.Event) -> None:
+    """Wait for the responses to the last writes, so that none of them is executed after one of the next leader."""
+    await stop.wait()
+    await client.settle(SETTLE_TIMEOUT)
 
 
 def _counted_images(manager: Manager, defaults: Images) -> ImageCounts:
@@ -208,13 +216,6 @@ async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
         return False
     task.result()
     return True
-
-
-async def settle(client: ApiClient, elector: LeaderElector) -> None:
-    """Wait for the responses to the last writes. If they take longer than SETTLE_TIMEOUT, the lease is not released."""
-    if not await client.settle(SETTLE_TIMEOUT):
-        elector.expires = True
-        log.warning("the API server has not answered the last write; a standby waits until the lease expires")
 
 
 async def release(elector: LeaderElector) -> None:

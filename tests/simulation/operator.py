@@ -117,12 +117,8 @@ class SimulatedOperator(Operator):
         elector = LeaderElector(client, namespace, app.LEASE_NAME, identity)
         try:
             await elector.acquire()
-            client = session.client(elector.is_leader)
-            try:
-                await app.lead(options, client, namespace, self._stop, elector.renew())
-            finally:
-                if not self._killed:
-                    await app.settle(client, elector)
+            client = session.client(elector)
+            await app.lead(options, client, namespace, self._stop, elector.renew())
         finally:
             await app.release(elector)
 

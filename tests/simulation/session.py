@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from memcached_operator.kube.client import ApiClient
+from memcached_operator.kube.client import ApiClient, Leadership
 from memcached_operator.kube.config import Config
 from simulation.api.server import Request
 
@@ -168,6 +168,6 @@ class Session:
             connection.left.set()
             self._open.discard(connection)
 
-    def client(self, may_write: Callable[[], bool] = lambda: True) -> ApiClient:
-        """A client that sends its requests here. `may_write`: as of ApiClient."""
-        return ApiClient(cast("Config", mock.Mock(server="")), cast("aiohttp.ClientSession", self), may_write)
+    def client(self, leadership: Leadership | None = None) -> ApiClient:
+        """A client that sends its requests here. `leadership`: as of ApiClient."""
+        return ApiClient(cast("Config", mock.Mock(server="")), cast("aiohttp.ClientSession", self), leadership)

@@ -4,8 +4,9 @@ import asyncio
 import random
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import aiohttp
 import msgspec
@@ -72,8 +73,64 @@ class ApiError(Exception):
         return "NamespaceTerminating" in self.causes
 
 
-def _always() -> bool:
-    return True
+class Leadership(Protocol):
+    """What decides whether this process may write. Another process may write after it."""
+
+    def is_leader(self) -> bool:
+        """Whether this process may write now."""
+        ...
+
+    def keep_lease(self) -> None:
+        """Called after a write whose response is not read: the API server may execute it later."""
+        ...
+
+
+class _Writes:
+    """The writes of a process that leads."""
+
+    def __init__(self, leadership: Leadership) -> None:
+        self._leadership = leadership
+        self._ends = False
+        self._sent = 0
+        self._answered = asyncio.Event()
+        self._answered.set()
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[Callable[[], None]]:
+        """One write. Yields what is called when its connection is open. Both raise ApiError without leadership."""
+        if self._ends:
+            await asyncio.Event().wait()  # until it is cancelled
+        self._check()
+        sent = False
+
+        def send() -> None:
+            nonlocal sent
+            self._check()
+            self._sent += not sent
+            sent = True
+            self._answered.clear()
+
+        try:
+            yield send
+        except asyncio.CancelledError:
+            if sent:
+                self._leadership.keep_lease()
+            raise
+        finally:
+            self._sent -= sent
+            if not self._sent:
+                self._answered.set()
+
+    def _check(self) -> None:
+        if self._ends or not self._leadership.is_leader():
+            raise ApiError(0, "NotLeader", "not the leader: the write is not sent")
+
+    async def settle(self, seconds: float) -> None:
+        """Send no further write, and wait for the responses to those that have been sent, at most `seconds`."""
+        self._ends = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._answered.wait()
 
 
 @dataclass(frozen=True)
@@ -93,15 +150,13 @@ class Page:
 class ApiClient:
     """Requests over one pooled session. All methods raise ApiError.
 
-    `may_write` is called before each write, and again when its connection is open. With it, another process writes
-    next, so a write is not cancelled with its caller: the API server may have received it. `settle` waits for it.
+    `leadership` is asked before each write, and again when its connection is open.
     """
 
-    def __init__(self, config: Config, session: aiohttp.ClientSession, may_write: Callable[[], bool] = _always) -> None:
+    def __init__(self, config: Config, session: aiohttp.ClientSession, leadership: Leadership | None = None) -> None:
         self._server = config.server
         self._session = session
-        self._may_write = may_write
-        self._writes: set[asyncio.Task[bytes]] = set()
+        self._writes = None if leadership is None else _Writes(leadership)
         self._pages = asyncio.Semaphore(PAGES)
         self._large_line = asyncio.Lock()
 
@@ -131,27 +186,18 @@ class ApiClient:
     ) -> bytes:
         """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError."""
         data = None if body is None else msgspec.json.encode(body)
-        if method == "GET" or self._may_write is _always:
+        if method == "GET" or self._writes is None:
             return await self._exchange(method, path, data, content_type, params, limit)
-        self._check_leader()
-        task = asyncio.create_task(
-            self._exchange(method, path, data, content_type, params, limit, check=self._check_leader)
-        )
-        self._writes.add(task)
-        task.add_done_callback(self._end)
-        return await asyncio.shield(task)
+        async with self._writes.one() as send:
+            return await self._exchange(method, path, data, content_type, params, limit, send)
 
-    def _end(self, task: asyncio.Task[bytes]) -> None:
-        self._writes.discard(task)
-        if not task.cancelled():
-            task.exception()  # without a warning if the caller does not wait for it any more
+    async def settle(self, seconds: float) -> None:
+        """End the writes of a leader: wait for the responses to those that have been sent, at most `seconds`.
 
-    async def settle(self, seconds: float) -> bool:
-        """Wait for the responses to all writes that have been sent. False if they take longer than `seconds`."""
-        if not self._writes:
-            return True
-        _, pending = await asyncio.wait(self._writes, timeout=seconds)
-        return not pending
+        Whoever writes afterwards waits until it is cancelled.
+        """
+        if self._writes is not None:
+            await self._writes.settle(seconds)
 
     async def _exchange(
         self,
@@ -161,9 +207,9 @@ class ApiClient:
         content_type: str,
         params: Mapping[str, str] | None,
         limit: int,
-        check: Callable[[], None] | None = None,
+        send: Callable[[], None] | None = None,
     ) -> bytes:
-        """Send one request. `check`: called when its connection is open."""
+        """Send one request. `send`: called when its connection is open."""
         try:
             async with self._session.request(
                 method,
@@ -172,7 +218,7 @@ class ApiClient:
                 params=params,
                 headers={"Content-Type": content_type} if data else None,
                 timeout=REQUEST_TIMEOUT,
-                trace_request_ctx=check,
+                trace_request_ctx=send,
             ) as response:
                 payload = await bodies.read(response.content.iter_any(), limit)
         except (aiohttp.ClientError, ConfigError, OSError) as error:
@@ -182,10 +228,6 @@ class ApiClient:
         if response.status >= 400:
             raise api_error(response.status, response.headers, payload)
         return payload
-
-    def _check_leader(self) -> None:
-        if not self._may_write():
-            raise ApiError(0, "NotLeader", "not the leader: the write is not sent")
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0

@@ -46,13 +46,7 @@ _UNKNOWN = "unknown"
 
 
 class LeaderElector:
-    """Acquires, renews and releases one lease. `identity` must be unique to this process.
-
-    `expires`: not to be released, because the API server may still execute a write of this process. A standby acquires
-    it after its duration.
-    """
-
-    expires: bool = False
+    """Acquires, renews and releases one lease. `identity` must be unique to this process."""
 
     def __init__(self, client: ApiClient, namespace: str, name: str, identity: str) -> None:
         self._client = client
@@ -61,6 +55,7 @@ class LeaderElector:
         self._holder = ""
         self._observed = _Observed()
         self._renewed = float("-inf")
+        self._keeps_lease = False
         self._gauge = metrics.LEADER.labels(name)
         self._gauge.set(0)
 
@@ -70,6 +65,10 @@ class LeaderElector:
         A process that resumes from a pause, for example of its container, gets False before it observes its successor.
         """
         return time.monotonic() - self._renewed < RENEW_DEADLINE and not self._is_held_by_other()
+
+    def keep_lease(self) -> None:
+        """Let the lease expire instead of releasing it: until then, no other process writes."""
+        self._keeps_lease = True
 
     async def acquire(self) -> None:
         """Wait until this process is the leader."""
@@ -94,7 +93,8 @@ class LeaderElector:
 
     async def release(self) -> None:
         """Release the lease, so that a standby can acquire it immediately. Raises ApiError if it cannot be written."""
-        if self.expires:
+        if self._keeps_lease:
+            log.warning("the API server has not answered the last write; a standby waits until the lease expires")
             return
         try:
             await self._release()

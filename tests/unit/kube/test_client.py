@@ -19,6 +19,22 @@ PATH = "/apis/apps/v1/namespaces/test/deployments"
 Call = Callable[[ApiClient], Awaitable[Any]]
 
 
+class Leader:
+    """Leads as long as these values say; the last one stays. `keeps`: it was told to keep the lease."""
+
+    def __init__(self, *leads: bool) -> None:
+        self._leads = list(leads)
+        self.keeps = False
+
+    def is_leader(self) -> bool:
+        """The next value."""
+        return self._leads.pop(0) if len(self._leads) > 1 else self._leads[0]
+
+    def keep_lease(self) -> None:
+        """Remember it."""
+        self.keeps = True
+
+
 def call_scripted(script: Script, call: Call) -> Any:
     """The result of a call to a scripted API server."""
 
@@ -97,7 +113,7 @@ def test_client_that_may_not_write_still_reads(method: str) -> None:
 
     async def run() -> None:
         async with serving(script) as conn, conn.session() as session:
-            client = ApiClient(conn, session, may_write=lambda: False)
+            client = ApiClient(conn, session, Leader(False))
             await client.request("GET", "/x")
             await client.request(method, "/x", {})
 
@@ -109,19 +125,19 @@ def test_client_that_may_not_write_still_reads(method: str) -> None:
 
 def test_write_is_not_sent_by_a_process_that_stopped_leading_while_it_connected() -> None:
     script = Script([response()])
-    leading = iter([True, False])
 
     async def run() -> None:
         async with serving(script) as conn, conn.session() as session:
-            await ApiClient(conn, session, may_write=lambda: next(leading)).request("PATCH", "/x", {})
+            await ApiClient(conn, session, Leader(True, False)).request("PATCH", "/x", {})
 
     with pytest.raises(ApiError, match="not the leader: the write is not sent"):
         asyncio.run(run())
     assert script.requests == []
 
 
-def test_cancelled_write_of_a_leader_is_awaited_before_another_process_writes() -> None:
-    arrived, answer = asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_last_write_of_a_leader_is_awaited(is_answered: bool) -> None:
+    arrived, answer, leader = asyncio.Event(), asyncio.Event(), Leader(True)
 
     async def respond(_: web.BaseRequest) -> web.StreamResponse:
         arrived.set()
@@ -130,15 +146,19 @@ def test_cancelled_write_of_a_leader_is_awaited_before_another_process_writes() 
 
     async def run() -> None:
         async with serving(respond) as conn, conn.session() as session:
-            client = ApiClient(conn, session, may_write=lambda: True)
+            client = ApiClient(conn, session, leader)
             write = asyncio.create_task(client.apply(KEY, {}))
             await arrived.wait()
-            write.cancel()
-            assert not await client.settle(0.01)
-            answer.set()
-            assert await client.settle(30)
+            if is_answered:
+                answer.set()
+            await client.settle(30 if is_answered else 0.01)
+            later = asyncio.create_task(client.apply(KEY, {}))
+            await asyncio.sleep(0)
+            assert (write.cancel(), later.cancel()) == (not is_answered, True)
+            await asyncio.gather(write, later, return_exceptions=True)
 
     asyncio.run(run())
+    assert leader.keeps is not is_answered
 
 
 def test_unreachable_server() -> None:

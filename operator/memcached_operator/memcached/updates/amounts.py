@@ -33,20 +33,9 @@ def spec_amounts(pod: Object) -> dict[str, Amounts]:
     return {container["name"]: amounts_of(container) for container in pod["spec"]["containers"]}
 
 
-def effective_amounts(pod: Object) -> dict[str, Amounts]:
-    """The amounts of the spec of a pod by container, with the values in effect, as far as the node reports them.
-
-    Requests as they are allocated: those in effect are rounded.
-    """
-    requests, reported = _allocated_requests(pod), _reported_amounts(pod)
-    found = {name: {**amounts, **requests.get(name, {})} for name, amounts in reported.items()}
-    return {
-        name: {
-            part: {each: found.get(name, {}).get(part, {}).get(each, value) for each, value in values.items()}
-            for part, values in amounts.items()
-        }
-        for name, amounts in spec_amounts(pod).items()
-    }
+def effective_limits(pod: Object) -> dict[str, Amounts]:
+    """The amounts that are in effect, by container; those of the spec if the node does not report them."""
+    return spec_amounts(pod) | _reported_amounts(pod)
 
 
 def has_amounts(amounts: Amounts, desired: Amounts) -> bool:

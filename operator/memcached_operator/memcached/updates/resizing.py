@@ -3,7 +3,6 @@
 A resize restarts no container, so that it can be tried again without the loss of an item.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,7 +16,8 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import patches
 from memcached_operator.memcached.updates.amounts import (
     Obstacle,
-    effective_amounts,
+    amounts_of,
+    effective_limits,
     has_amounts,
     is_in_effect,
     is_infeasible,
@@ -27,7 +27,7 @@ from memcached_operator.memcached.updates.amounts import (
     spec_amounts,
 )
 from memcached_operator.memcached.updates.confirmation import SETTLED
-from memcached_operator.memcached.updates.origin import Origin
+from memcached_operator.memcached.updates.origin import Origin, origin_of
 from memcached_operator.memcached.updates.record import UpdateRecord, age, next_try
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
@@ -62,7 +62,7 @@ def raising(
 ) -> Slot | None:
     """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
     # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
-    limits = effective_amounts(pod)
+    limits = effective_limits(pod)
     falling = {name for name, amounts in desired.items() if lowers_memory_limit(amounts, limits.get(name, {}))}
     first = {name: amounts for name, amounts in desired.items() if name not in falling}
     if amounts := missing(pod, first):
@@ -75,8 +75,8 @@ def raising(
         return None
     if record is None or not record.revision:  # another client has resized the pod, or removed the record
         ended = record.ended if record else {}
-        amounts = _of_containers(effective_amounts(pod), target)
-        step = patches.record(pod, UpdateRecord(target.revision, timestamp(now), amounts=amounts, ended=ended))
+        new_record = UpdateRecord(target.revision, timestamp(now), amounts=_created_with(pod, target), ended=ended)
+        step = patches.record(pod, new_record)
         return replace(slot_of(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     return _waiting(pod, target, record, now)
 
@@ -142,7 +142,7 @@ def _remedy(target: Target) -> str:
 def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     current = record or UpdateRecord(target.revision)
-    own = _of_containers(spec_amounts(pod), target)
+    own = {name: plain(amounts) for name, amounts in spec_amounts(pod).items() if name in target.containers}
     return msgspec.structs.replace(
         current,
         revision=target.revision,
@@ -154,9 +154,11 @@ def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: dateti
     )
 
 
-def _of_containers(amounts: Mapping[str, Amounts], target: Target) -> dict[str, dict[str, dict[str, str]]]:
-    """A copy of the amounts of the containers of the target, for a record."""
-    return {name: plain(each) for name, each in amounts.items() if name in target.containers}
+def _created_with(pod: Object, target: Target) -> dict[str, dict[str, dict[str, str]]]:
+    """The amounts before the present update: the origin of a pod changes when an update is in effect."""
+    origin = origin_of(pod)
+    created = origin.resources.items() if origin else ()
+    return {name: plain(amounts_of({"resources": each})) for name, each in created if name in target.containers}
 
 
 def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:

@@ -146,8 +146,9 @@ class Applier:
     async def _decide(self, snapshot: Snapshot, key: Key, child: Object, *, unknown: bool) -> Decision:
         """The next step. `unknown`: a live object has been found that the plan did not know.
 
-        Raises StaleError if such an object is to be changed, or awaited as a child: the plan may depend on what it
-        contains, such as the pod template of a paused rollout, and on its pods.
+        Raises StaleError if such an object is to be changed, or if the deletion of such a child is awaited: the plan
+        may depend on what it contains, such as the pod template of a paused rollout, and on its pods. Not if the cache
+        has no room for it: then the next plan would not know it either.
         """
         cr = snapshot.cr
         live = self._newest(snapshot, key)
@@ -158,8 +159,9 @@ class Applier:
             live = await self._refresh(key)
             step = decide(cr, child, live)
             unknown = live is not None
-        is_awaited_child = step.action is Action.WAIT and is_controlled_by(live, cr)
-        if unknown and (step.action in (Action.APPLY, Action.SCALE) or is_awaited_child):
+        is_changed = step.action in (Action.APPLY, Action.SCALE)
+        is_awaited = step.action is Action.WAIT and is_controlled_by(live, cr)
+        if unknown and (is_changed or is_awaited) and self._cache.entry(key) is not None:
             raise StaleError
         return step
 

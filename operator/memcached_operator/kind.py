@@ -108,6 +108,8 @@ class Snapshot:
     """What plans read of the existing objects that it names (`ReconciledKind.references`)."""
     referrers: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
     """What plans read of the objects that name it."""
+    listed: frozenset[Any] | None = None
+    """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -280,6 +282,16 @@ class Reference:
 
 
 @dataclass(frozen=True)
+class Listed:
+    """What a status must know of all pods of the workload, although no event may have reported them yet."""
+
+    needed: Callable[[Snapshot], bool]
+    """Whether the status of a snapshot needs them. They are then listed before it is written."""
+    reads: Callable[[Object], Hashable]
+    """What it reads of a pod."""
+
+
+@dataclass(frozen=True)
 class ReconciledKind:
     """The description of one kind of custom resource, from which the engine reconciles its objects."""
 
@@ -305,6 +317,8 @@ class ReconciledKind:
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
     updates_pods: bool = False
     """Its plans contain steps that change and delete pods."""
+    listed: Listed | None = None
+    """The pods that its status must know."""
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

@@ -13,8 +13,9 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+import memcached_api
 import memcached_operator
-from simulation.walks.actions import Drift, Pause, Put, Scale
+from simulation.walks.actions import Drift, Pause, Put, Refer, Scale
 from simulation.walks.disturbances import Hold, Inject, Process, Wait
 from simulation.walks.specs import PAUSED, Spec
 from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
@@ -23,9 +24,11 @@ from simulation.walks.walking import run_walk
 
 SECONDS: Final = float(os.environ.get("WALKS_SECONDS", "100"))
 """The time after which no other walks begin. The nightly run has more."""
-SOURCES: Final = Path(memcached_operator.__file__).parent
+SOURCES: Final = [Path(each.__path__[0]) for each in (memcached_api, memcached_operator)]
 GIVEN: Final = os.environ.get("WALKS_SEED", "")
-SEED: Final = int(GIVEN or crc32(b"".join(path.read_bytes() for path in sorted(SOURCES.rglob("*.py")))))
+SEED: Final = int(
+    GIVEN or crc32(b"".join(path.read_bytes() for each in SOURCES for path in sorted(each.rglob("*.py"))))
+)
 """Of the first walks. With the same sources, a gate has the same ones: it fails again, or does not fail later."""
 SEEDS: Final = 20
 """Those of a gate: 200 walks take less than SECONDS on 2 cores."""
@@ -91,6 +94,15 @@ FOUND: Final[dict[str, Walk]] = {
     ),
     "slots of proxies whose pods no event has reported yet": _walk(
         Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(1), Hold(("pods",)), Wait(20), Scale("wk-s", 2), Wait(1)
+    ),
+    "slots of proxies that get another number of slots and the first one again, while no event reports a pod": _walk(
+        *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(20), Hold(("pods",))),
+        *(Scale("wk-s", 5), Wait(20), Scale("wk-s", 3), Wait(8)),
+    ),
+    "the Deployment of proxies is hidden while their Memcached is missing": _walk(
+        *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(20)),
+        *(Drift("hidden", 1), Refer("wk-x", "wk-z"), Wait(5), Scale("wk-s", 2), Wait(5)),
+        resolved=False,
     ),
     "the port during a pause, while the Deployment is hidden and is being deleted": _walk(
         Put("wk-a", Spec(3, "port")),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from memcached_api.memcachedproxy.types import MAX_CACHES, MemcachedProxySpec
 from memcached_api.values import nested_field
-from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
+from memcached_operator.kind import DesiredStatus, Listed, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
 from memcached_operator.memcachedproxy.containers import CONTAINERS, SCHEDULING
@@ -71,32 +71,41 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
     """The largest number of slots in the routes of the Deployment or of an existing pod, by Memcached.
 
     Pods that are being deleted count: they serve until they stop. So does the next ring, which the Deployment gets when
-    the status contains it, and what the status contains now until all pods are known to have the Deployment's ring.
-    The Memcached that the spec names is the first.
+    the status contains it. A number becomes lower only after a list of the pods. The Memcached that the spec names is
+    the first.
     """
+    used = _used(snapshot, spec)
+    kept = shows(snapshot.cr) if snapshot.listed is None else dict[str, int]()
+    current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
+    names = sorted(used.keys() | kept.keys(), key=lambda name: (name != current, name not in used, name))
+    return [{"name": name, "servers": max(used.get(name, 0), kept.get(name, 0))} for name in names[:MAX_CACHES]]
+
+
+def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
+    """The largest number of slots that is known to be in use, or is used next, by Memcached."""
     live = snapshot.child(DEPLOYMENTS)
-    rings = [ring_of(pod) for pod in snapshot.pods]
+    rings = [*map(ring_of, snapshot.pods), *(snapshot.listed or ()), _announced(snapshot, spec)]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
-    rings.append(_announced(snapshot, spec))
-    servers = {} if _knows_pods(snapshot, live) else dict(shows(snapshot.cr))
+    servers: dict[str, int] = {}
     for ring in filter(None, rings):
         servers[ring.name] = max(ring.servers, servers.get(ring.name, 0))
-    current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
-    names = sorted(servers, key=lambda name: (name != current, name))
-    return [{"name": name, "servers": servers[name]} for name in names[:MAX_CACHES]]
+    return servers
 
 
-def _knows_pods(snapshot: Snapshot, live: Object | None) -> bool:
-    """Whether no pod can exist with another ring than the Deployment's that is not among the pods of the snapshot.
+def _needs_list(snapshot: Snapshot) -> bool:
+    """Whether a number of slots becomes lower if no other pod exists than those that events have reported.
 
-    The events of pods can be late. Those of a pod with the new ring come after those of the pods before it.
+    Before a rollout is complete, pods with the ring before can be created again.
     """
-    if live is None:
-        return True
-    rollout, ring = deployment_rollout(live), ring_of(nested_map(live, "spec", "template"))
-    known = sum(ring_of(pod) == ring for pod in snapshot.pods)
-    return rollout.current and rollout.updated == rollout.replicas <= known
+    live = snapshot.child(DEPLOYMENTS)
+    used = _used(snapshot, checked(snapshot.cr)[0])
+    is_lower = any(servers > used.get(name, 0) for name, servers in shows(snapshot.cr).items())
+    return is_lower and (live is None or deployment_rollout(live).complete)
+
+
+RINGS: Final = Listed(_needs_list, ring_of)
+"""The rings of all pods: a Memcached must not lose a slot while a pod exists whose event is late."""
 
 
 def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:

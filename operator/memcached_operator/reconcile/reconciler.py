@@ -7,20 +7,21 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
-from memcached_operator.cache.live import StaleError, ensure_exists
-from memcached_operator.kind import Intervention, Outcome, Plan, ReconciledKind, Resize, Snapshot
+from memcached_operator.cache.live import StaleError, ensure_exists, get_live
+from memcached_operator.kind import Intervention, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.labels import selector_labels
-from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of
+from memcached_operator.kube.labels import selector, selector_labels
+from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of, nested_map
 from memcached_operator.reconcile.apply import Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.mounts import MountEvents
 from memcached_operator.reconcile.observers import Observers
-from memcached_operator.reconcile.ownership import may_be_adopted
+from memcached_operator.reconcile.ownership import is_controlled_by, may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.sizes import head, smallest
@@ -157,6 +158,8 @@ class Reconciler:
                 return "requeue"
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
+        if kind.listed is not None and kind.listed.needed(snapshot):
+            snapshot = replace(snapshot, listed=await self._list_pods(kind, key, kind.listed))
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(kind, key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
@@ -193,7 +196,35 @@ class Reconciler:
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
         return replace(snapshot, events=events, creation=creation) if events or creation else snapshot
 
+    async def _find_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> None:
+        """Read a workload that had pods, and that neither the cache nor the plan has.
+
+        It may exist: without the operator's label, which another client can remove, it is not watched. Raises
+        StaleError if it does, and ApiError.
+        """
+        keys = [Key(each.resource, key.namespace, key.name) for each in kind.workloads]
+        known = {*snapshot.children, *snapshot.orphans, *map(kind.key_of, plan.children or ())}
+        if not nested_map(snapshot.cr, "status").get("replicas") or not known.isdisjoint(keys):
+            return
+        for each in keys:
+            live = await get_live(self._client, self._cache, each)
+            if is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None:
+                raise StaleError
+
+    async def _list_pods(self, kind: ReconciledKind, key: Key, listed: Listed) -> frozenset[Any]:
+        """What the status reads of all pods of the workload, also if that does not exist any more. Raises ApiError."""
+        workload = {"metadata": {"name": key.name}}
+        pages = self._client.list(PODS, key.namespace, selector(kind.app_name, key.name))
+        found = {
+            listed.reads(pod)
+            async for page in pages
+            for pod in page.items
+            if any(each.owns(pod, workload) for each in kind.workloads)
+        }
+        return frozenset(found)
+
     async def _apply(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
+        await self._find_workload(kind, key, snapshot, plan)
         if plan.children is None:
             # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()

@@ -1,5 +1,6 @@
 """The status of a MemcachedProxy."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from memcached_api.memcachedproxy.types import MemcachedProxyStatus
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
-from memcached_operator.memcachedproxy.status import caches
+from memcached_operator.memcachedproxy.ring import Ring
+from memcached_operator.memcachedproxy.status import RINGS, caches
 from memcached_operator.status.conditions import debounce_period, with_transition_times
 from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out
 
@@ -100,26 +102,34 @@ def test_largest_number_of_slots_in_use(ring: str, pods: list[Object], expected:
     assert caches(snapshot(*pods, deployment=live(ring)), None) == expected
 
 
-PENDING = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}
-OLD = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2}
-KNOWN: dict[str, tuple[Object | None, tuple[Object, ...], int]] = {
-    "all pods have the ring": (None, PODS, 3),
-    "one pod is not known yet": (None, PODS[:1], 5),
-    "one pod is known with its earlier ring": (None, (PODS[0], with_ring(pod("a"), "cache/cr/4")), 5),
-    "the Deployment has just changed": (PENDING, PODS, 5),
-    "the Deployment has other pods": (OLD, PODS, 5),
-    "the Deployment has just changed, and had no pods": ({"observedGeneration": 1}, (), 5),
-    "the Deployment has no pods": ({"observedGeneration": 2}, (), 3),
+PENDING = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
+OTHERS = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2}
+LISTS: dict[str, tuple[int, Snapshot, bool]] = {
+    "the pods have fewer slots": (5, snapshot(*PODS), True),
+    "they have as many slots": (3, snapshot(*PODS), False),
+    "a known pod has as many slots": (4, snapshot(PODS[0], with_ring(pod("a"), "cache/cr/4")), False),
+    "the Deployment has just changed": (5, snapshot(*PODS, deployment={**live(), "status": PENDING}), False),
+    "the Deployment has other pods": (5, snapshot(*PODS, deployment={**live(), "status": OTHERS}), False),
+    "the Deployment does not exist": (5, Snapshot(memcachedproxy()), True),
 }
 
 
-@pytest.mark.parametrize(("status", "pods", "expected"), KNOWN.values(), ids=KNOWN.keys())
-def test_number_of_slots_is_kept_until_all_pods_are_known(
-    status: Object | None, pods: tuple[Object, ...], expected: int
-) -> None:
-    cr = {**memcachedproxy(), "status": {"caches": [{"name": "cache", "servers": 5}]}}
-    deployment = live() if status is None else {**live(), "status": status}
-    assert caches(snapshot(*pods, cr=cr, deployment=deployment), None) == [{"name": "cache", "servers": expected}]
+@pytest.mark.parametrize(("servers", "found", "needed"), LISTS.values(), ids=LISTS.keys())
+def test_pods_are_listed_before_the_number_of_slots_becomes_lower(servers: int, found: Snapshot, needed: bool) -> None:
+    cr = {**memcachedproxy(), "status": {"caches": [{"name": "cache", "servers": servers}]}}
+    found = replace(found, cr=cr)
+    assert RINGS.needed(found) is needed
+    assert caches(found, None) == [{"name": "cache", "servers": servers}]
+    listed = replace(found, listed=frozenset({Ring("cache", "cr", 4), None}))
+    assert caches(listed, None) == [{"name": "cache", "servers": 4}]
+
+
+def test_names_in_use_come_before_those_of_the_status() -> None:
+    forged = [{"name": f"a{number}", "servers": 1} for number in range(16)]
+    found = caches(
+        snapshot(*PODS, with_ring(pod("c"), "old/cr/1"), cr={**memcachedproxy(), "status": {"caches": forged}}), None
+    )
+    assert [each["name"] for each in found][:2] == ["cache", "old"]
 
 
 def test_number_of_caches_is_limited() -> None:

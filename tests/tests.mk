@@ -16,6 +16,8 @@ unexport PYTHONPATH
 PYTEST = SUITE=$(@:test-%=%)$(ROUND) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%)$(ROUND).xml
 ONCE_MORE = $(if $(ARGS),,--reruns=1 --rerun-show-tracebacks)
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
+# Tests that wait for nothing: more processes would only import and prepare more.
+BUSY = --numprocesses=$$(nproc) --dist=worksteal $(ONCE_MORE)
 # The folder, or the paths in ARGS that are in it; of other folders, no test.
 in = $(if $(filter tests/%,$(ARGS)),$(or $(filter $(1)%,$(ARGS)),$(1) --deselect=$(1)) $(filter-out tests/%,$(ARGS)),$(1) $(ARGS))
 # One suite that fails does not stop the others.
@@ -60,7 +62,7 @@ test-unit: venv ## Run the tests that need no cluster.
 	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
 
 test-simulation: venv ## Run each fault case against the controller, with an API server in memory and a virtual clock.
-	@$(PYTEST) $(PARALLEL) -q $(call in,tests/simulation)
+	@$(PYTEST) $(BUSY) -q $(call in,tests/simulation)
 
 test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
 	@WALKS_SEED=$${WALKS_SEED:-$$((RANDOM * RANDOM))} WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)

@@ -91,35 +91,34 @@ class _Writes:
     def __init__(self, leadership: Leadership) -> None:
         self._leadership = leadership
         self._ends = False
-        self._sent = 0
+        self._sent: set[_Write] = set()
         self._answered = asyncio.Event()
         self._answered.set()
 
     @asynccontextmanager
-    async def one(self) -> AsyncGenerator[Callable[[], None]]:
-        """One write. Yields what is called when its connection is open. Both raise ApiError without leadership."""
+    async def one(self) -> AsyncGenerator["_Write"]:
+        """One write. Raises ApiError without leadership."""
         if self._ends:
             await asyncio.Event().wait()  # until it is cancelled
         self._check()
-        sent = False
-
-        def send() -> None:
-            nonlocal sent
-            self._check()
-            self._sent += not sent
-            sent = True
-            self._answered.clear()
-
+        write, is_read = _Write(self.send), True
         try:
-            yield send
+            yield write
         except asyncio.CancelledError:
-            if sent:
-                self._leadership.keep_lease()
+            is_read = False
             raise
         finally:
-            self._sent -= sent
+            if write in self._sent and not write.answered and (self._ends or not is_read):
+                self._leadership.keep_lease()
+            self._sent.discard(write)
             if not self._sent:
                 self._answered.set()
+
+    def send(self, write: "_Write") -> None:
+        """Called before a write is sent. Raises ApiError without leadership."""
+        self._check()
+        self._sent.add(write)
+        self._answered.clear()
 
     def _check(self) -> None:
         if self._ends or not self._leadership.is_leader():
@@ -145,6 +144,18 @@ class Page:
     bytes: int
     version: str
     token: str = ""
+
+
+@dataclass(eq=False)
+class _Write:
+    """One write. `begin`: called before it is sent. `answered`: its response has been read."""
+
+    begin: Callable[["_Write"], None]
+    answered: bool = False
+
+    def send(self) -> None:
+        """Called when its connection is open."""
+        self.begin(self)
 
 
 class ApiClient:
@@ -188,8 +199,8 @@ class ApiClient:
         data = None if body is None else msgspec.json.encode(body)
         if method == "GET" or self._writes is None:
             return await self._exchange(method, path, data, content_type, params, limit)
-        async with self._writes.one() as send:
-            return await self._exchange(method, path, data, content_type, params, limit, send)
+        async with self._writes.one() as write:
+            return await self._exchange(method, path, data, content_type, params, limit, write)
 
     async def settle(self, seconds: float) -> None:
         """End the writes of a leader: wait for the responses to those that have been sent, at most `seconds`.
@@ -207,9 +218,9 @@ class ApiClient:
         content_type: str,
         params: Mapping[str, str] | None,
         limit: int,
-        send: Callable[[], None] | None = None,
+        write: _Write | None = None,
     ) -> bytes:
-        """Send one request. `send`: called when its connection is open."""
+        """Send one request."""
         try:
             async with self._session.request(
                 method,
@@ -218,9 +229,11 @@ class ApiClient:
                 params=params,
                 headers={"Content-Type": content_type} if data else None,
                 timeout=REQUEST_TIMEOUT,
-                trace_request_ctx=send,
+                trace_request_ctx=write and write.send,
             ) as response:
                 payload = await bodies.read(response.content.iter_any(), limit)
+                if write is not None:
+                    write.answered = True
         except (aiohttp.ClientError, ConfigError, OSError) as error:
             metrics.REQUESTS.labels("<error>", method).inc()
             raise connection_error(error) from error

@@ -83,7 +83,7 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
 
 def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
     """The largest number of slots that is known to be in use, or is used next, by Memcached."""
-    live = snapshot.child(DEPLOYMENTS)
+    live = snapshot.workload(DEPLOYMENTS)
     rings = [*map(ring_of, snapshot.pods), *(snapshot.listed or ()), _announced(snapshot, spec)]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
@@ -96,12 +96,14 @@ def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]
 def _needs_list(snapshot: Snapshot) -> bool:
     """Whether a number of slots becomes lower if no other pod exists than those that events have reported.
 
-    Before a rollout is complete, pods with the ring before can be created again.
+    Before all pods have the template of the Deployment, pods with the ring before can be created again.
     """
-    live = snapshot.child(DEPLOYMENTS)
     used = _used(snapshot, checked(snapshot.cr)[0])
+    live = snapshot.workload(DEPLOYMENTS)
+    rollout = deployment_rollout(live)
+    is_updated = rollout.current and rollout.size == rollout.replicas == rollout.updated
     is_lower = any(servers > used.get(name, 0) for name, servers in shows(snapshot.cr).items())
-    return is_lower and (live is None or deployment_rollout(live).complete)
+    return is_lower and (live is None or is_updated)
 
 
 RINGS: Final = Listed(_needs_list, ring_of)

@@ -31,8 +31,12 @@ from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.interventions import AUTOSCALED
 from memcached_operator.status.writer import StatusWriter
+from memcached_operator.workloads.pods import has_completed
 
 log = logging.getLogger(__name__)
+
+RELIST_PERIOD = 10.0
+"""Seconds until the pods are listed again, while one of them exists that no event may report."""
 
 
 class Reconciler:
@@ -133,17 +137,21 @@ class Reconciler:
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
+        try:
+            return await self._reconcile(kind, key, cr)
+        except StaleError:
+            # The plan is for a state that has passed. The cache has the new one, whose event may be late or missed.
+            self._queue.add(key)
+            return "requeue"
+
+    async def _reconcile(self, kind: ReconciledKind, key: Key, cr: Object) -> str:
+        """Reconcile an object that exists. Raises StaleError, and the ApiError that requires a retry."""
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
         # Before the first write: an object of others can change while it is made, and must then enqueue this one.
         self.observers.remember(key, plan.observed)
-        try:
-            result = await self._apply(kind, key, snapshot, plan)
-        except StaleError:
-            # The plan is for a state that has passed. The cache has the new one, whose event may be late or missed.
-            self._queue.add(key)
-            return "requeue"
+        result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr)
         problems = (*plan.problems, *result.problems, *reverts.problems)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
@@ -158,17 +166,18 @@ class Reconciler:
                 return "requeue"
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
-        if kind.listed is not None and kind.listed.needed(snapshot):
-            snapshot = replace(snapshot, listed=await self._list_pods(kind, key, kind.listed))
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(kind, key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
         is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
-        delay = None if is_delayed else await self._status.write(kind, key, snapshot, outcome)
+        delay, relisted = None, None
+        if not is_delayed:
+            snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
+            delay = await self._status.write(kind, key, snapshot, outcome)
         # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors or result.terminating else plan.requeue_if_applied
-        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, delay)
+        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, relisted, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)
@@ -202,7 +211,7 @@ class Reconciler:
         It may exist: without the operator's label, which another client can remove, it is not watched. Raises
         StaleError if it does, and ApiError.
         """
-        keys = [Key(each.resource, key.namespace, key.name) for each in kind.workloads]
+        keys = _workload_keys(kind, key)
         known = {*snapshot.children, *snapshot.orphans, *map(kind.key_of, plan.children or ())}
         if not nested_map(snapshot.cr, "status").get("replicas") or not known.isdisjoint(keys):
             return
@@ -211,15 +220,41 @@ class Reconciler:
             if is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None:
                 raise StaleError
 
-    async def _list_pods(self, kind: ReconciledKind, key: Key, listed: Listed) -> frozenset[Any]:
-        """What the status reads of all pods of the workload, also if that does not exist any more. Raises ApiError."""
+    async def _with_listed(
+        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, result: Result
+    ) -> tuple[Snapshot, float | None]:
+        """The snapshot with what the status needs of a list of the pods, and seconds until the next list; or None.
+
+        Raises StaleError. `result`: gets an ApiError, with which the status does not change what depends on the list.
+        """
+        if kind.listed is None or not kind.listed.needed(snapshot):
+            return snapshot, None
+        try:
+            found = replace(snapshot, listed=await self._list_pods(kind, key, snapshot, kind.listed))
+        except ApiError as error:
+            result.errors.append(error)
+            return snapshot, None
+        # Nothing reports the end of a pod that the cache has no room for.
+        return found, None if kind.listed.needed(found) else RELIST_PERIOD
+
+    async def _list_pods(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed) -> frozenset[Any]:
+        """What the status reads of all pods of the workload, also if that does not exist any more.
+
+        Raises StaleError if the workload is another one than that of the snapshot: it can create other pods. And
+        ApiError.
+        """
+        for each in _workload_keys(kind, key):
+            live, known = await get_live(self._client, self._cache, each), snapshot.children.get(each)
+            is_child = is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None
+            if (is_child or known is not None) and _version(live) != _version(known):
+                raise StaleError
         workload = {"metadata": {"name": key.name}}
         pages = self._client.list(PODS, key.namespace, selector(kind.app_name, key.name))
         found = {
             listed.reads(pod)
             async for page in pages
             for pod in page.items
-            if any(each.owns(pod, workload) for each in kind.workloads)
+            if not has_completed(pod) and any(each.owns(pod, workload) for each in kind.workloads)
         }
         return frozenset(found)
 
@@ -247,6 +282,15 @@ def _others(kind: ReconciledKind, interventions: Iterable[Intervention]) -> Iter
     """The interventions without those of the autoscalers that the kind's own plans report."""
     reports_autoscalers = AUTOSCALERS in kind.foreign.resources
     return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
+
+
+def _workload_keys(kind: ReconciledKind, key: Key) -> list[Key]:
+    """The keys that a workload of an object can have."""
+    return [Key(each.resource, key.namespace, key.name) for each in kind.workloads]
+
+
+def _version(obj: Object | None) -> str:
+    return "" if obj is None else obj["metadata"]["resourceVersion"]
 
 
 def gather(

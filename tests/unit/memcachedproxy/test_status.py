@@ -102,14 +102,18 @@ def test_largest_number_of_slots_in_use(ring: str, pods: list[Object], expected:
     assert caches(snapshot(*pods, deployment=live(ring)), None) == expected
 
 
-PENDING = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
-OTHERS = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2, "availableReplicas": 2}
+PENDING = {"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2}
+OTHERS = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 2}
+FEWER = {"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1}
+UNREADY = {"observedGeneration": 2, "replicas": 2, "updatedReplicas": 2}
 LISTS: dict[str, tuple[int, Snapshot, bool]] = {
     "the pods have fewer slots": (5, snapshot(*PODS), True),
     "they have as many slots": (3, snapshot(*PODS), False),
     "a known pod has as many slots": (4, snapshot(PODS[0], with_ring(pod("a"), "cache/cr/4")), False),
     "the Deployment has just changed": (5, snapshot(*PODS, deployment={**live(), "status": PENDING}), False),
     "the Deployment has other pods": (5, snapshot(*PODS, deployment={**live(), "status": OTHERS}), False),
+    "the Deployment lacks pods": (5, snapshot(*PODS, deployment={**live(), "status": FEWER}), False),
+    "the pods are not available": (5, snapshot(*PODS, deployment={**live(), "status": UNREADY}), True),
     "the Deployment does not exist": (5, Snapshot(memcachedproxy()), True),
 }
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memcached_api.annotations import PINNED_IMAGE_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, key_of
@@ -43,3 +44,13 @@ def test_notice_ends_when_the_image_is_set(with_cache: bool) -> None:
     assert [each.partition(",")[0] for each in found.notices] == ["memcached 1.6.38 has known problems"]
     updated = kind.plan(Snapshot(announced(memcachedproxy(image=IMAGE)), children, referenced=referenced), NOW)
     assert updated.notices == ()
+
+
+def test_forged_pin_is_ignored_with_a_notice() -> None:
+    kind = controller(Images(IMAGE))
+    referenced = {KEY: reads(slots(3))}
+    live = deployment(kind.plan(Snapshot(CR, referenced=referenced), NOW))
+    live["metadata"]["annotations"][PINNED_IMAGE_ANNOTATION] = "not an image"
+    found = kind.plan(Snapshot(CR, {key_of(DEPLOYMENTS, live): live}, referenced=referenced), NOW)
+    assert [PINNED_IMAGE_ANNOTATION in each for each in found.notices] == [True]
+    assert deployment(found)["spec"]["template"]["spec"]["containers"][0]["image"] == IMAGE

@@ -129,6 +129,11 @@ WARNINGS: dict[str, tuple[Any, Any, list[str]]] = {
         {},
         ["spec.threads and 2 more fields: this change replaces 2 pods; each connection of a client is closed once"],
     ),
+    "a restart": (
+        {"rollout": {"restartedAt": "2030-01-01T12:00:00Z"}},
+        {"rollout": {"restartedAt": "2030-01-01T11:00:00Z"}},
+        ["spec.rollout.restartedAt: this change replaces 2 pods; each connection of a client is closed once"],
+    ),
     "TLS": (
         {"tls": {"secretName": "a"}},
         {},

@@ -106,6 +106,12 @@ def cache(**settings: Any) -> dict[str, Any]:
             )
             for budget, pace in PACES
         ),
+        (
+            {**SLOTS, "size": 4},
+            {**SLOTS, "size": 2},
+            [f"4 → 2 pods: {MOVES.format(50)}; slots 2 to 3 and the cached items there are deleted"],
+        ),
+        (None, {"size": 2}, [CLIENTS]),
         (None, {**SLOTS, **SEVERAL, "size": 50}, []),
         (None, {**SLOTS, **SEVERAL, "size": 50, "podDisruptionBudget": {}}, [LIMITED.format(1)]),
         (None, {"size": 50, **SEVERAL, "podDisruptionBudget": {}, "identity": "Pooled"}, [CLIENTS]),

@@ -26,10 +26,10 @@ def reported(status: str, reason: str, since: str, degraded: str = "AsExpected",
     return {**memcached(), "status": {"observedGeneration": generation, "conditions": conditions}}
 
 
-def created(at: str, ready_since: str | None = None) -> Object:
-    """A pod of the StatefulSet."""
-    ready = {"type": "Ready", "status": "True", "lastTransitionTime": ready_since}
-    found = pod(conditions=[ready] if ready_since else [])
+def created(at: str, ready_since: str | None = None, ready: str = "True") -> Object:
+    """A pod of the StatefulSet. `ready_since`: the time of its condition Ready, whose status is `ready`."""
+    condition = {"type": "Ready", "status": ready, "lastTransitionTime": ready_since}
+    found = pod(conditions=[condition] if ready_since else [])
     return {**found, "metadata": {**found["metadata"], "creationTimestamp": at}}
 
 
@@ -73,6 +73,13 @@ DEADLINE: dict[str, tuple[Object, Object, Object, bool, float | None]] = {
         reported("True", "RollingOut", HOUR_AGO),
         False,
         60,
+    ),
+    "a pod is not ready any more": (
+        ROLLING,
+        created(HOUR_AGO, NINE_MINUTES_AGO, "False"),
+        reported("True", "RollingOut", HOUR_AGO),
+        True,
+        None,
     ),
     "not reported yet": (ROLLING, STUCK, memcached(), False, 600),
     "the rollout starts": (ROLLING, STUCK, reported("False", "RolloutComplete", HOUR_AGO), False, 600),

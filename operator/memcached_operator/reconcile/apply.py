@@ -147,8 +147,8 @@ class Applier:
         """The next step. `unknown`: a live object has been found that the plan did not know.
 
         Raises StaleError if such an object is to be changed, or if the deletion of such a child is awaited: the plan
-        may depend on what it contains, such as the pod template of a paused rollout, and on its pods. If the cache has
-        no room for it, the next plan would not know it either: raises ApiError, or its deletion is awaited.
+        may depend on what it contains, such as the pod template of a paused rollout, and on its pods. Not if the cache
+        has no room for it: the next plan would not know it either.
         """
         cr = snapshot.cr
         live = self._newest(snapshot, key)
@@ -163,8 +163,6 @@ class Applier:
         is_awaited = step.action is Action.WAIT and is_controlled_by(live, cr)
         if unknown and (is_changed or is_awaited) and self._cache.entry(key) is not None:
             raise StaleError
-        if unknown and is_changed:
-            raise ApiError(413, "TooLarge", f"{key} is too large; remove what other clients have added, or delete it")
         return step
 
     def _newest(self, snapshot: Snapshot, key: Key) -> Object | None:

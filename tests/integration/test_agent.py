@@ -130,8 +130,9 @@ IDLE_SECONDS, MAX_WAKEUPS = 2.0, 20
 def test_agent_needs_little(live: Server, tmp_path: Path, kind: str) -> None:
     """Little memory, whatever its clients do, and hardly any work while it is idle."""
     with running(live.port, *flags(kind, tmp_path), measured=False, tls=kind == "tls") as agent, ExitStack() as stack:
+        agent.wait_for(200, "memcached_up 1", "/metrics")
         for _ in range(20):
-            assert up(agent) == 1
+            agent.get()
         assert 2**20 < agent.private_bytes() < MAX_MEMORY
         libraries = Path(f"/proc/{agent.process.pid}/maps").read_text()
         assert ("libssl" in libraries) == (kind == "tls"), "it needs 2 MiB of private memory"
@@ -145,7 +146,7 @@ def test_agent_needs_little(live: Server, tmp_path: Path, kind: str) -> None:
                 encrypts = kind == "tls" and port == agent.port
                 sender = stack.enter_context(unverified().wrap_socket(client)) if encrypts else client
                 sender.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode() * REQUESTS)
-        assert up(agent) == 1
+        agent.wait_for(200, "memcached_up 1", "/metrics")
         assert agent.private_bytes() < MAX_LOADED_MEMORY
 
 

@@ -56,9 +56,12 @@ def address(namespace: str) -> str:
 
 
 def stores(host: str) -> bool:
-    """Whether all keys can be stored."""
-    with Client(Server(host, 11211)) as client:
-        client.store(KEYS)
+    """Whether all keys can be stored. The rules of a Service reach its node a moment after its pods are ready."""
+    try:
+        with Client(Server(host, 11211)) as client:
+            client.store(KEYS)
+    except OSError:
+        return False
     return True
 
 

@@ -113,6 +113,9 @@ FOUND: Final[dict[str, Walk]] = {
         sync_period=5.0,
         resolved=False,
     ),
+    "a Service that is not wanted any more, and that a finalizer holds": _walk(
+        *(Put("wk-q", Spec(1, "port")), Wait(6), Drift("finalized", 1), Put("wk-q", Spec(1)), Wait(6)), resolved=False
+    ),
     "the last write of a leader arrives after its end": _walk(
         Put("wk-a", Spec(3)),
         Wait(6),

@@ -13,6 +13,7 @@ from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
     PODS,
+    SERVICES,
     STATEFULSETS,
     Key,
     Object,
@@ -226,6 +227,9 @@ def _children(world: World, name: str, live: Object, blocked: Mapping[Key, str])
             continue
         obj = world.get(key)
         found = None if obj is None else _comparable(state(obj, name), wanted)
+        if resource == OWNERS[name] and (SERVICES, "") not in expected:
+            yield from _held_node_ports(world, name, live)
+            found = found and {**found, "status": {**found["status"], "nodePorts": wanted["status"]["nodePorts"]}}
         if problem := difference(found, wanted):
             yield f"{key}: {problem}"
     for key, obj in world.objects():
@@ -233,6 +237,16 @@ def _children(world: World, name: str, live: Object, blocked: Mapping[Key, str])
         # The operator watches only what has its label. What it does not want, it does not look for.
         if mine and _is_watched(obj) and (key.resource, key.name.removeprefix(name)) not in expected:
             yield f"{key} is not wanted"
+
+
+def _held_node_ports(world: World, name: str, live: Object) -> Iterator[str]:
+    """A Service that is not wanted has its node ports until it is deleted, and the status has them too."""
+    service = world.get(Key(SERVICES, NAMESPACE, name))
+    is_held = service is not None and _is_of(service, {live["metadata"]["uid"]}) and _is_held(service)
+    wanted = [each["nodePort"] for each in nested_list(service or {}, "spec", "ports") if is_held]
+    found = [each["nodePort"] for each in nested_list(live, "status", "nodePorts")]
+    if sorted(found) != sorted(wanted):
+        yield f"status.nodePorts are {found}, want {wanted}"
 
 
 def _comparable(found: Object, wanted: Object) -> Object:

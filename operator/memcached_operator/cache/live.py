@@ -60,6 +60,11 @@ async def ensure_exists(client: ApiClient, cache: Cache, key: Key, seen: Object)
         raise StaleError
 
 
+def exact_version(obj: Object | None) -> tuple[str, str] | None:
+    """The uid and the resourceVersion of an object; None without one."""
+    return None if obj is None else (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
+
+
 def _identity(obj: Object) -> tuple[str, int | None]:
     return obj["metadata"]["uid"], obj["metadata"].get("generation")
 

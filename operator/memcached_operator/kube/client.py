@@ -4,7 +4,7 @@ import asyncio
 import random
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -85,6 +85,18 @@ class Leadership(Protocol):
         ...
 
 
+@dataclass(eq=False)
+class _Write:
+    """One write. `begin`: called before it is sent. `answered`: its response has been read."""
+
+    begin: Callable[["_Write"], None]
+    answered: bool = False
+
+    def send(self) -> None:
+        """Called when its connection is open. Raises ApiError without leadership."""
+        self.begin(self)
+
+
 class _Writes:
     """The writes of a process that leads."""
 
@@ -96,12 +108,12 @@ class _Writes:
         self._answered.set()
 
     @asynccontextmanager
-    async def one(self) -> AsyncGenerator["_Write"]:
+    async def one(self) -> AsyncGenerator[_Write]:
         """One write. Raises ApiError without leadership."""
         if self._ends:
             await asyncio.Event().wait()  # until it is cancelled
         self._check()
-        write, is_read = _Write(self.send), True
+        write, is_read = _Write(self._begin), True
         try:
             yield write
         except asyncio.CancelledError:
@@ -114,8 +126,7 @@ class _Writes:
             if not self._sent:
                 self._answered.set()
 
-    def send(self, write: "_Write") -> None:
-        """Called before a write is sent. Raises ApiError without leadership."""
+    def _begin(self, write: _Write) -> None:
         self._check()
         self._sent.add(write)
         self._answered.clear()
@@ -144,18 +155,6 @@ class Page:
     bytes: int
     version: str
     token: str = ""
-
-
-@dataclass(eq=False)
-class _Write:
-    """One write. `begin`: called before it is sent. `answered`: its response has been read."""
-
-    begin: Callable[["_Write"], None]
-    answered: bool = False
-
-    def send(self) -> None:
-        """Called when its connection is open."""
-        self.begin(self)
 
 
 class ApiClient:
@@ -197,40 +196,20 @@ class ApiClient:
     ) -> bytes:
         """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError."""
         data = None if body is None else msgspec.json.encode(body)
-        if method == "GET" or self._writes is None:
-            return await self._exchange(method, path, data, content_type, params, limit)
-        async with self._writes.one() as write:
-            return await self._exchange(method, path, data, content_type, params, limit, write)
-
-    async def settle(self, seconds: float) -> None:
-        """End the writes of a leader: wait for the responses to those that have been sent, at most `seconds`.
-
-        Whoever writes afterwards waits until it is cancelled.
-        """
-        if self._writes is not None:
-            await self._writes.settle(seconds)
-
-    async def _exchange(
-        self,
-        method: str,
-        path: str,
-        data: bytes | None,
-        content_type: str,
-        params: Mapping[str, str] | None,
-        limit: int,
-        write: _Write | None = None,
-    ) -> bytes:
-        """Send one request."""
+        writing = nullcontext() if method == "GET" or self._writes is None else self._writes.one()
         try:
-            async with self._session.request(
-                method,
-                self._server + path,
-                data=data,
-                params=params,
-                headers={"Content-Type": content_type} if data else None,
-                timeout=REQUEST_TIMEOUT,
-                trace_request_ctx=write and write.send,
-            ) as response:
+            async with (
+                writing as write,
+                self._session.request(
+                    method,
+                    self._server + path,
+                    data=data,
+                    params=params,
+                    headers={"Content-Type": content_type} if data else None,
+                    timeout=REQUEST_TIMEOUT,
+                    trace_request_ctx=write and write.send,
+                ) as response,
+            ):
                 payload = await bodies.read(response.content.iter_any(), limit)
                 if write is not None:
                     write.answered = True
@@ -241,6 +220,14 @@ class ApiClient:
         if response.status >= 400:
             raise api_error(response.status, response.headers, payload)
         return payload
+
+    async def settle(self, seconds: float) -> None:
+        """End the writes of a leader: wait for the responses to those that have been sent, at most `seconds`.
+
+        A later write waits until it is cancelled.
+        """
+        if self._writes is not None:
+            await self._writes.settle(seconds)
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0

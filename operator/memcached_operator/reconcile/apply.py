@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
-from memcached_operator.cache.live import Rechecks, StaleError, get_live
+from memcached_operator.cache.live import Rechecks, StaleError, exact_version, get_live
 from memcached_operator.kind import Problem, ReconciledKind, Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
@@ -249,7 +249,7 @@ class Applier:
 
     async def _has_changed(self, key: Key, seen: Object | None) -> bool:
         """Read the object again; True if it is not the version in `seen`."""
-        return _version(await self._refresh(key)) != _version(seen)
+        return exact_version(await self._refresh(key)) != exact_version(seen)
 
     async def _refresh(self, key: Key) -> Object | None:
         return await get_live(self._client, self._cache, key)
@@ -276,10 +276,6 @@ def _with_preconditions(child: Object, live: Object, resource: Resource) -> Obje
     """The apply of a child that the API server rejects if `live` was recreated, or a Service has changed since."""
     names = ("uid", "resourceVersion") if resource in VERSIONED else ("uid",)
     return {**child, "metadata": {**child["metadata"], **{name: live["metadata"][name] for name in names}}}
-
-
-def _version(obj: Object | None) -> tuple[str, str] | None:
-    return None if obj is None else (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
 
 
 def _effect(child: Object, live: Object) -> str:

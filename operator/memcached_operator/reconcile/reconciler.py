@@ -11,7 +11,7 @@ from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
-from memcached_operator.cache.live import StaleError, ensure_exists, get_live
+from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
 from memcached_operator.kind import Intervention, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import selector, selector_labels
@@ -211,13 +211,16 @@ class Reconciler:
         It may exist: without the operator's label, which another client can remove, it is not watched. Raises
         StaleError if it does, and ApiError.
         """
-        keys = _workload_keys(kind, key)
         known = {*snapshot.children, *snapshot.orphans, *map(kind.key_of, plan.children or ())}
-        if not nested_map(snapshot.cr, "status").get("replicas") or not known.isdisjoint(keys):
-            return
-        for each in keys:
+        if nested_map(snapshot.cr, "status").get("replicas") and known.isdisjoint(_workload_keys(kind, key)):
+            await self._read_workload(kind, key, snapshot)
+
+    async def _read_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot) -> None:
+        """Read the workload. Raises StaleError if it is another one than that of the snapshot, and ApiError."""
+        for each in _workload_keys(kind, key):
             live = await get_live(self._client, self._cache, each)
-            if is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None:
+            is_child = is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None
+            if exact_version(live if is_child else None) != exact_version(snapshot.children.get(each)):
                 raise StaleError
 
     async def _with_listed(
@@ -243,11 +246,7 @@ class Reconciler:
         Raises StaleError if the workload is another one than that of the snapshot: it can create other pods. And
         ApiError.
         """
-        for each in _workload_keys(kind, key):
-            live, known = await get_live(self._client, self._cache, each), snapshot.children.get(each)
-            is_child = is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None
-            if (is_child or known is not None) and _version(live) != _version(known):
-                raise StaleError
+        await self._read_workload(kind, key, snapshot)
         workload = {"metadata": {"name": key.name}}
         pages = self._client.list(PODS, key.namespace, selector(kind.app_name, key.name))
         found = {
@@ -287,10 +286,6 @@ def _others(kind: ReconciledKind, interventions: Iterable[Intervention]) -> Iter
 def _workload_keys(kind: ReconciledKind, key: Key) -> list[Key]:
     """The keys that a workload of an object can have."""
     return [Key(each.resource, key.namespace, key.name) for each in kind.workloads]
-
-
-def _version(obj: Object | None) -> str:
-    return "" if obj is None else obj["metadata"]["resourceVersion"]
 
 
 def gather(

@@ -7,7 +7,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import groupby
 from pathlib import Path
@@ -195,9 +195,10 @@ def restart_counts(pods: Iterable[Object]) -> dict[str, int]:
 @contextmanager
 def temporary_namespace() -> Generator[str]:
     """Create a namespace; delete it afterwards, without waiting."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    kubectl("create", "namespace", name)
+    name, client = f"test-{uuid.uuid4().hex[:8]}", _dynamic_client()
+    client.request("post", "/api/v1/namespaces", body={"metadata": {"name": name}}, serialize=False)
     try:
         yield name
     finally:
-        kubectl("delete", "namespace", name, "--wait=false", "--ignore-not-found")
+        with suppress(cast("Any", kubernetes).dynamic.exceptions.NotFoundError):
+            client.request("delete", f"/api/v1/namespaces/{name}", serialize=False)

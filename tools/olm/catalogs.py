@@ -6,7 +6,7 @@ from pathlib import Path
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
 from cluster.paths import State
-from cluster.public.components import Kube, apply, end, ensure_running, kubectl, wait, write
+from cluster.public.components import Kube, apply, end, ensure_running, wait, write
 from cluster.shell import run
 from olm import components
 from olm.objects import GROUP, catalog_source
@@ -64,13 +64,3 @@ def read_by_olm(state: State, namespace: str, name: str, address: str) -> bool:
     found = Kube(state.kubeconfig).request("GET", path) or {}
     connection = found.get("status", {}).get("connectionState", {})
     return (connection.get("address"), connection.get("lastObservedState")) == (address, "READY")
-
-
-def unserve(name: str, namespace: str) -> bool:
-    """Stop serving a catalog; returns whether it was served."""
-    state, plan = local_cluster()
-    with waiting_for(f"cluster-{plan.name}"):
-        kubectl(state, "delete", "catalogsource", name, "-n", namespace, "--ignore-not-found")
-        existed = end(state, components.PREFIX + name)
-        shutil.rmtree(components.catalog_directory(state, name), ignore_errors=True)
-    return existed

@@ -7,11 +7,8 @@ from pathlib import Path
 
 from cluster.console.commands import Commands, perform
 from cluster.console.progress import Progress
-from cluster.console.report import table
-from cluster.errors import ClusterError
-from cluster.locks import waiting_for
-from cluster.public.components import end
-from olm import catalogs, components, running
+from olm import catalogs, running
+from olm.components import NAMESPACE
 from olm.programs import EVERY, programs
 from olm.validation import render_v1, validate
 
@@ -36,15 +33,12 @@ def parser() -> argparse.ArgumentParser:
         EPILOG,
     )
     command = top.add
-    command("programs", run_programs, "Build missing programs; print their directory.")
+    command("programs", lambda _: print(programs(EVERY)), "Build missing programs; print their directory.")
     command("up", run_up, "Start OLM v0 on the local cluster. Safe to repeat.")
     serve = command("serve", run_serve, "Serve a catalog to OLM; run it again after a change of the catalog.")
     serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalog")
     serve.add_argument("--name", required=True, help="of the CatalogSource")
-    unserve = command("unserve", run_unserve, "Stop serving a catalog.")
-    unserve.add_argument("name", metavar="NAME")
-    for sub in (serve, unserve):
-        sub.add_argument("-n", "--namespace", default=components.NAMESPACE, help="of the CatalogSource (default: olm)")
+    serve.add_argument("-n", "--namespace", default=NAMESPACE, help="of the CatalogSource (default: olm)")
     checked = command("validate", run_validate, "Run every validator; exit code 1 on any error or warning.")
     checked.add_argument("bundle", type=Path, metavar="BUNDLE_DIR")
     checked.add_argument("catalog", type=Path, nargs="?", metavar="CATALOG_DIR")
@@ -52,14 +46,7 @@ def parser() -> argparse.ArgumentParser:
     render.add_argument("bundle", type=Path, metavar="BUNDLE_DIR")
     render.add_argument("namespace", metavar="INSTALL_NAMESPACE")
     render.add_argument("watched", nargs="*", metavar="WATCH_NAMESPACE", help="default: all namespaces")
-    command("status", run_status, "Print a table of OLM's processes; exit code 0 if all are ready.")
-    command("down", run_down, "Stop OLM's processes; installed operators keep running.")
     return top.parser
-
-
-def run_programs(_: argparse.Namespace) -> None:
-    """`programs`."""
-    print(programs(EVERY))
 
 
 def run_up(_: argparse.Namespace) -> None:
@@ -77,12 +64,6 @@ def run_serve(options: argparse.Namespace) -> None:
         notes.append("served" if fresh else "unchanged")
 
 
-def run_unserve(options: argparse.Namespace) -> None:
-    """`unserve`."""
-    existed = catalogs.unserve(options.name, options.namespace)
-    print(f"{options.name} {'is no longer served' if existed else 'was not served'}", file=sys.stderr)
-
-
 def run_validate(options: argparse.Namespace) -> int:
     """`validate`."""
     report, clean = validate(options.bundle, options.catalog)
@@ -96,21 +77,3 @@ def run_render(options: argparse.Namespace) -> int:
     sys.stdout.write(objects)
     sys.stderr.write(error)
     return code
-
-
-def run_status(_: argparse.Namespace) -> int:
-    """`status`."""
-    state, _plan = running.local_cluster()
-    found = running.statuses(state)
-    if not found:
-        raise ClusterError("OLM is not running on this cluster: start it with `python3 -m olm up`")
-    print(table(found, state))
-    return 0 if all(each.ready for each in found) else 1
-
-
-def run_down(_: argparse.Namespace) -> None:
-    """`down`."""
-    state, plan = running.local_cluster()
-    with waiting_for(f"cluster-{plan.name}"):
-        ended = [end(state, each.name) for each in reversed(running.statuses(state))]
-    print(f"OLM {'stopped' if any(ended) else 'was not running'}", file=sys.stderr)

@@ -1,11 +1,10 @@
-"""OLM on the local cluster: up, status, down. Its processes are components of the cluster and stop with it."""
+"""Starts OLM on the local cluster. Its processes are components of the cluster and stop with it."""
 
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
 from cluster.locks import waiting_for
 from cluster.paths import State
 from cluster.plan import Plan
-from cluster.public import lifecycle
 from cluster.public.components import Kube, apply, ensure_running, read_components, wait
 from cluster.public.lifecycle import READY_SECONDS, current, foreign_kubeconfig, running
 from olm import components
@@ -55,8 +54,3 @@ def registries(state: State) -> dict[str, int]:
         for name, spec in specs.items()
         if name.startswith(components.PREFIX)
     }
-
-
-def statuses(state: State) -> list[lifecycle.Status]:
-    """OLM's components."""
-    return [each for each in lifecycle.statuses(state) if each.name.startswith("olm-")]

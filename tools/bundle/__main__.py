@@ -16,8 +16,7 @@ from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, mapping, name_of, parse
-from bundle.release import PREFIX, ROOT, project_version, released
-from bundle.subscription import subscription
+from bundle.release import ROOT, project_version, released
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
 
@@ -27,9 +26,6 @@ output_option: Final = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=ROOT,
     help="Directory to write to [this tree].",
-)
-bundle_option: Final = click.option(
-    "--bundle", type=click.Path(exists=True, path_type=Path), default=ROOT, help="Where bundle/ is [this tree]."
 )
 image_option: Final = click.option(
     "--image", metavar="IMG", default="", help="The operator's image [that of the release]."
@@ -126,13 +122,12 @@ def write_installer(version: str, date: str, image: str, agent_image: str, outpu
 
 @main.command("compatible")
 @click.argument("earlier", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@bundle_option
-def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
+def run_compatible(earlier: tuple[Path, ...]) -> None:
     """Check that objects and clients of EARLIER releases keep working with the CustomResourceDefinitions of the bundle.
 
     Each EARLIER is a directory that contains the bundle/ of a release that upgrades to this one.
     """
-    later = read_bundle(bundle)
+    later = read_bundle(ROOT)
     for place in earlier:
         before = read_bundle(place)
         if found := list(incompatible(before, later)):
@@ -142,32 +137,20 @@ def run_compatible(earlier: tuple[Path, ...], bundle: Path) -> None:
 
 @main.command("images")
 @click.argument("olm", nargs=-1)
-@bundle_option
-def list_images(olm: tuple[str, ...], bundle: Path) -> None:
+def list_images(olm: tuple[str, ...]) -> None:
     """Print every image of the release, one per line: those of its bundle, then OLM, the images that OLM reads."""
-    related: list[dict[str, str]] = read_bundle(bundle).csv()["spec"]["relatedImages"]
+    related: list[dict[str, str]] = read_bundle(ROOT).csv()["spec"]["relatedImages"]
     click.echo("\n".join([*(each["image"] for each in related), *olm]))
 
 
 @main.command("community")
-@bundle_option
-def run_community(bundle: Path) -> None:
+def run_community() -> None:
     """Check the rules of community catalogs for the bundle, the catalog and ci.yaml."""
     files = read_tree(ROOT, CATALOG, CI_FILE)
-    found = findings(read_bundle(bundle), files[CATALOG], mapping(files[CI_FILE], CI_FILE))
+    found = findings(read_bundle(ROOT), files[CATALOG], mapping(files[CI_FILE], CI_FILE))
     if found:
         sys.exit("\n".join(found))
     click.echo("The bundle follows the rules of community catalogs.")
-
-
-@main.command("subscription")
-@click.option("--source", required=True, help="Name of the CatalogSource.")
-@click.option("--source-namespace", default="olm", show_default=True, help="Its namespace.")
-@bundle_option
-def write_subscription(source: str, source_namespace: str, bundle: Path) -> None:
-    """Print the manifests that install the operator with OLM: Namespace, OperatorGroup and Subscription."""
-    channel = read_bundle(bundle).annotations()[f"{PREFIX}.bundle.channel.default.v1"]
-    click.echo(subscription(source, source_namespace, channel), nl=False)
 
 
 def run() -> None:

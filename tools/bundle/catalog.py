@@ -13,7 +13,7 @@ from typing import Any, Final
 from bundle.csv.service_version import SKIP_RANGE
 from bundle.errors import BundleError
 from bundle.objects import Object, documents, mapping, parse, yaml_of
-from bundle.release import ANNOTATIONS, CSV_FILE, MANIFESTS, PACKAGE, PREFIX
+from bundle.release import ANNOTATIONS, CSV_FILE, DEFAULT_CHANNEL, MANIFESTS, PACKAGE, PREFIX
 from memcached_api.values import is_object, nested_field
 
 BUNDLE: Final = "olm.bundle"
@@ -124,7 +124,7 @@ def _package(newest: Packed) -> dict[str, Any]:
     return {
         "schema": "olm.package",
         "name": PACKAGE,
-        "defaultChannel": labels[f"{PREFIX}.bundle.channel.default.v1"],
+        "defaultChannel": labels[DEFAULT_CHANNEL],
         "description": csv["spec"]["description"],
         "icon": dict(csv["spec"]["icon"][0]),
     }

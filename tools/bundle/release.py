@@ -22,6 +22,9 @@ CSV_FILE: Final = f"{MANIFESTS}/{PACKAGE}.clusterserviceversion.yaml"
 IMAGE_BASE: Final = f"localhost/{PACKAGE}/{PACKAGE}"
 """The operator's default image without tag: a local one."""
 
+DEFAULT_CHANNEL: Final = f"{PREFIX}.bundle.channel.default.v1"
+"""The label with the channel of a Subscription that names none."""
+
 OPENSHIFT_LABEL: Final = "com.redhat.openshift.versions"
 """The versions of OpenShift in whose catalogs a bundle is: this one and newer ones."""
 
@@ -89,7 +92,7 @@ class Release:
         return {
             **FIXED_LABELS,
             f"{PREFIX}.bundle.channels.v1": ",".join(self.channels),
-            f"{PREFIX}.bundle.channel.default.v1": self.default_channel or self.channels[0],
+            DEFAULT_CHANNEL: self.default_channel or self.channels[0],
         }
 
 

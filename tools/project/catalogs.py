@@ -4,10 +4,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from bundle.release import PACKAGE
-from bundle.subscription import NAMESPACE
+from bundle.release import DEFAULT_CHANNEL, PACKAGE
+from bundle.subscription import NAMESPACE, subscription
 from cluster.console.progress import Progress
 from cluster.errors import ClusterError
 from olm import catalogs, components, running
@@ -24,14 +23,21 @@ def serve_tree(images: Images, options: Sequence[str]) -> None:
 
     `options` are those of `bundle generate`.
     """
+    # Imported on demand: it needs packages of .venv, which most commands do without.
+    from bundle.files import read_bundle
+
     output = ROOT / "build/olm"
-    _start_olm(output)
-    words = ["generate", *options, *_image_options(images), f"--output={output}"]
-    _bundle(words, stdin=kubectl("kustomize", MANIFESTS))
-    _serve(LOCAL, output, [output])
-    subscription = output / "subscription.yaml"
-    subscription.write_text(_bundle(["subscription", "--source", LOCAL, "--bundle", str(output)]))
-    print(instructions(str(subscription.relative_to(ROOT))))
+    use_cluster()
+    running.up(Progress(running.STEPS))
+    shutil.rmtree(output, ignore_errors=True)
+    words = [*options, f"--image={images.operator}", f"--agent-image={images.agent}", f"--output={output}"]
+    _bundle("generate", *words, stdin=kubectl("kustomize", MANIFESTS))
+    _bundle("catalog", "--inline", f"--output={output}", str(output))
+    with Progress(1).step(f"serve the catalog {LOCAL}"):
+        catalogs.serve(output / "catalog", LOCAL, components.NAMESPACE)
+    file = output / "subscription.yaml"
+    file.write_text(subscription(LOCAL, components.NAMESPACE, read_bundle(output).annotations()[DEFAULT_CHANNEL]))
+    print(instructions(str(file.relative_to(ROOT))))
 
 
 def instructions(subscription: str) -> str:
@@ -43,26 +49,8 @@ Install the operator with OLM:
   kubectl -n {NAMESPACE} get clusterserviceversions   # repeat until the phase is Succeeded"""
 
 
-def _image_options(images: Images) -> list[str]:
-    return [f"--image={images.operator}", f"--agent-image={images.agent}"]
-
-
-def _start_olm(output: Path) -> None:
-    use_cluster()
-    running.up(Progress(running.STEPS))
-    shutil.rmtree(output, ignore_errors=True)
-
-
-def _serve(name: str, output: Path, bundles: Sequence[Path]) -> None:
-    _bundle(["catalog", "--inline", f"--output={output}", *map(str, bundles)])
-    with Progress(1).step(f"serve the catalog {name}"):
-        catalogs.serve(output / "catalog", name, components.NAMESPACE)
-
-
-def _bundle(words: Sequence[str], stdin: str = "") -> str:
+def _bundle(*words: str, stdin: str = "") -> None:
     """Run `bundle`; its errors are shown. Raises ClusterError if it fails."""
     command = [sys.executable, "-m", "bundle", *words]
-    done = subprocess.run(command, input=stdin, stdout=subprocess.PIPE, text=True, check=False, cwd=ROOT)
-    if done.returncode:
+    if subprocess.run(command, input=stdin, stdout=subprocess.DEVNULL, text=True, check=False, cwd=ROOT).returncode:
         raise ClusterError(f"`bundle {words[0]}` failed: see above")
-    return done.stdout

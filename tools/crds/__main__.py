@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -17,16 +16,6 @@ from memcached_api.registry import KINDS
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
-
-
-def manifests() -> dict[Path, str]:
-    """The generated files of config/, by path below the project's root."""
-    return config.files(REGISTERED, ROOT)
-
-
-def docs() -> dict[Path, str]:
-    """The API reference and the plugin's remedies, by path below the project's root."""
-    return {Path("docs/api.md"): page(KINDS), Path("plugin/kubectl_memcached/model/remedies.py"): module()}
 
 
 def write(files: dict[Path, str], *, check: bool, root: Path = ROOT) -> None:
@@ -49,27 +38,27 @@ def main() -> None:
     """Write what follows from the registered kinds: files in config/, the API reference, the plugin's remedies."""
 
 
-def _command(name: str, text: str, files: Callable[[], dict[Path, str]]) -> None:
-    @main.command(name, help=text)
-    @check_option
-    def run(*, check: bool) -> None:  # pyright: ignore[reportUnusedFunction]
-        write(files(), check=check)
+@main.command()
+@check_option
+def manifests(*, check: bool) -> None:
+    """Write the CRDs, the roles, the webhook configurations and the policy's owners in config/."""
+    write(config.files(REGISTERED, ROOT), check=check)
 
 
-_command(
-    "manifests", "Write the CRDs, the roles, the webhook configurations and the policy's owners in config/.", manifests
-)
-_command("docs", "Write docs/api.md, and the plugin's remedies.", docs)
-_command("generate", "Write all of it.", lambda: manifests() | docs())
+@main.command()
+@check_option
+def docs(*, check: bool) -> None:
+    """Write docs/api.md, and the plugin's remedies."""
+    files = {Path("docs/api.md"): page(KINDS), Path("plugin/kubectl_memcached/model/remedies.py"): module()}
+    write(files, check=check)
 
 
 @main.command("snapshot")
 @click.argument("document", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--kubernetes", metavar="VERSION", help="The document's version, where it does not tell itself.")
-def refresh(document: Path, kubernetes: str | None) -> None:
+def refresh(document: Path) -> None:
     """Take Kubernetes' own types from DOCUMENT: the output of `kubectl get --raw /openapi/v3/api/v1`."""
     spec = json.loads(document.read_text(encoding="utf-8"))
-    snapshot.FILE.write_text(snapshot.extract(spec, kubernetes), encoding="utf-8")
+    snapshot.FILE.write_text(snapshot.extract(spec), encoding="utf-8")
     click.echo(f"wrote {snapshot.FILE.name}")
 
 

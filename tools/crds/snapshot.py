@@ -51,12 +51,11 @@ def described(type_name: str) -> dict[str, Any]:
     return _load()["types"][type_name]
 
 
-def extract(document: dict[str, Any], version: str | None = None) -> str:
+def extract(document: dict[str, Any]) -> str:
     """The text of the snapshot file, taken from an OpenAPI v3 document. Raises KeyError for a type that is missing."""
     schemas = document["components"]["schemas"]
-    version = version or document["info"]["version"]
     types = {name: _trimmed(schemas[name]) for name in TYPES}
-    return json.dumps({"kubernetes": version, "types": types}, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps({"kubernetes": document["info"]["version"], "types": types}, indent=2, ensure_ascii=False) + "\n"
 
 
 def _trimmed(schema: dict[str, Any]) -> dict[str, Any]:

@@ -31,19 +31,21 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _add_deployment(top: Commands) -> None:
-    top.add("install", run_install, "Install the CRDs.")
-    top.add(
-        "uninstall", run_uninstall, "Remove the CRDs, and with them every Memcached, MemcachedProxy and AppService."
-    )
+    top.add("install", lambda _: deployment.install(), "Install the CRDs.")
+    text = "Remove the CRDs, and with them every Memcached, MemcachedProxy and AppService."
+    top.add("uninstall", lambda _: deployment.uninstall(), text)
     deploy = top.add("deploy", run_deploy, "Deploy the operator and wait until its admission webhooks respond.")
-    undeploy = top.add("undeploy", run_undeploy, "Remove the operator and its CRDs.")
     _add_release(deploy)
     _add_for_pods(deploy)
+    text = "Remove the operator and its CRDs."
+    undeploy = top.add("undeploy", lambda options: deployment.undeploy(options.overlay), text)
     for sub in (deploy, undeploy):
         _add_overlay(sub)
-    found = top.add("results", run_results, "Print the results of the test suites in build/tests.")
+    text = "Print the results of the test suites in build/tests."
+    found = top.add("results", lambda options: results.report(options.suites), text)
     found.add_argument("suites", nargs="*", metavar="SUITE", help="a suite that must have results")
-    top.add("branches", run_branches, "Print the branches that tests executed, and check the thresholds.")
+    text = "Print the branches that tests executed, and check the thresholds."
+    top.add("branches", lambda _: branches.check(), text)
 
 
 def _add_images(top: Commands) -> None:
@@ -61,7 +63,8 @@ def _add_images(top: Commands) -> None:
 def _add_programs(top: Commands) -> None:
     render = top.add("render", run_render, "Print the objects of a kustomization.")
     render.add_argument("directory", metavar="DIRECTORY")
-    execute = top.add("exec", run_exec, "Run a command with KUBECONFIG and kubectl.")
+    text = "Run a command with KUBECONFIG and kubectl."
+    execute = top.add("exec", lambda options: local.execute(options.words), text)
     execute.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND")
     controller = top.add("run", run_controller, "Run the controller in this shell, without webhooks.")
     controller.add_argument("--metrics-port", type=int, default=8383, metavar="PORT", help="on loopback (%(default)s)")
@@ -101,35 +104,10 @@ def _add_build_arguments(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--build-arg", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
 
 
-def run_install(_: argparse.Namespace) -> None:
-    """`install`."""
-    deployment.install()
-
-
-def run_uninstall(_: argparse.Namespace) -> None:
-    """`uninstall`."""
-    deployment.uninstall()
-
-
 def run_deploy(options: argparse.Namespace) -> None:
     """`deploy`."""
     if not _is_useless(options):
         deployment.deploy(_images(options), options.overlay)
-
-
-def run_results(options: argparse.Namespace) -> None:
-    """`results`."""
-    results.report(options.suites)
-
-
-def run_branches(_: argparse.Namespace) -> None:
-    """`branches`."""
-    branches.check()
-
-
-def run_undeploy(options: argparse.Namespace) -> None:
-    """`undeploy`."""
-    deployment.undeploy(options.overlay)
 
 
 def run_build(options: argparse.Namespace) -> None:
@@ -148,11 +126,6 @@ def run_render(options: argparse.Namespace) -> None:
     """`render`."""
     use_kubectl()
     sys.stdout.write(kubectl("kustomize", options.directory))
-
-
-def run_exec(options: argparse.Namespace) -> None:
-    """`exec`."""
-    local.execute(options.words)
 
 
 def run_controller(options: argparse.Namespace) -> None:

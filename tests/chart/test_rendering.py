@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bundle.files import read_tree
 from bundle.objects import parse, yaml_of
 from bundle.release import PACKAGE, project_version
 from chart.archive import archive
 from chart.generate import FOLDER
+from project.generated import read_tree
 from support.charts import ROOT, VARIANTS, by_key
 from support.helm import CHART, Helm, kubeconform, objects
 

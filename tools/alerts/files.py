@@ -1,19 +1,17 @@
 """The files with rules: a PrometheusRule for the operator, and a plain file of Prometheus for everything."""
 
-from pathlib import Path
 from typing import Any, Final
 
 from alerts import operators, proxies
 from memcached_operator.memcached.alerts import caches
 from project.yaml_text import yaml_text
 
-FOLDER: Final = Path("config/prometheus")
-OBJECT: Final = FOLDER / "rules.yaml"
-PLAIN: Final = FOLDER / "memcached-operator.rules.yaml"
+OBJECT: Final = "config/prometheus/rules.yaml"
+PLAIN: Final = "config/prometheus/memcached-operator.rules.yaml"
 SOURCE: Final = "tools/alerts and operator/memcached_operator/memcached/alerts"
 
 
-def files(command: str) -> dict[Path, str]:
+def files(command: str) -> dict[str, str]:
     """Their text, by path below the project's root. `command`: the one that writes them."""
     return {
         OBJECT: yaml_text(command, prometheus_rule(), source=SOURCE),

@@ -8,19 +8,18 @@ from typing import Final
 import click
 
 from bundle import images
-from bundle.catalog import CATALOG, catalog
+from bundle.catalog import CATALOG, catalog, read_bundle
 from bundle.community import CI_FILE, findings
 from bundle.compatible import incompatible
 from bundle.errors import BundleError
-from bundle.files import read_bundle, read_tree, write
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, mapping, name_of, parse
 from bundle.release import ROOT, project_version, released
+from project.generated import check_option, read_tree, write
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
 
-check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
 output_option: Final = click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),

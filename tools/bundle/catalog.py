@@ -8,13 +8,15 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from bundle.csv.service_version import SKIP_RANGE
 from bundle.errors import BundleError
 from bundle.objects import Object, documents, mapping, parse, yaml_of
-from bundle.release import ANNOTATIONS, CSV_FILE, DEFAULT_CHANNEL, MANIFESTS, PACKAGE, PREFIX
+from bundle.release import ANNOTATIONS, CSV_FILE, DEFAULT_CHANNEL, DOCKERFILE, MANIFESTS, PACKAGE, PREFIX
 from memcached_api.values import is_object, nested_field
+from project.generated import read_tree
 
 BUNDLE: Final = "olm.bundle"
 CHANNEL: Final = "olm.channel"
@@ -72,6 +74,11 @@ class Packed:
         if not named:
             raise BundleError(f"{ANNOTATIONS} contains no channel: run `make bundle`")
         return named.split(",")
+
+
+def read_bundle(root: Path, image: str = "") -> Packed:
+    """The bundle in a directory that contains bundle/ and bundle.Dockerfile, as `generate` writes them."""
+    return Packed(read_tree(root, "bundle", DOCKERFILE), image)
 
 
 def catalog(bundles: Sequence[Packed], before: str = "", *, inline: bool = False, keep_images: bool = False) -> str:

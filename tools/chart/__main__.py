@@ -6,15 +6,15 @@ from pathlib import Path
 
 import click
 
-from bundle.__main__ import agent_image_option, check_option, date_option, image_option, output_option, version_option
+from bundle.__main__ import agent_image_option, date_option, image_option, output_option, version_option
 from bundle.errors import BundleError
-from bundle.files import read_tree, write
 from bundle.objects import mapping
 from bundle.release import PACKAGE, ROOT, released
 from chart.archive import archive
 from chart.generate import FOLDER, PAGE, chart_files, page
 from chart.sources import rendered
 from cluster.errors import ClusterError
+from project.generated import check_option, read_tree, write
 
 
 @click.group()

@@ -1,9 +1,7 @@
 """The command line of `python -m crds`. `--check` writes nothing and exits 1 if a file would change."""
 
 import json
-import sys
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -12,25 +10,7 @@ from crds.docs import page
 from crds.registered import REGISTERED
 from crds.remedies import module
 from memcached_api.registry import KINDS
-
-ROOT: Final = Path(__file__).resolve().parents[2]
-
-check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
-
-
-def write(files: dict[Path, str], *, check: bool, root: Path = ROOT) -> None:
-    """Bring the files up to date, or end with exit code 1, naming those that are not."""
-    outdated = [path for path, text in files.items() if _read(root / path) != text]
-    if check and outdated:
-        sys.exit(f"not as generated: {', '.join(map(str, outdated))}; run `make generate`")
-    for path in outdated:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(files[path], encoding="utf-8")
-        click.echo(f"wrote {path}")
-
-
-def _read(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.exists() else None
+from project.generated import ROOT, check_option, write
 
 
 @click.group()
@@ -42,15 +22,15 @@ def main() -> None:
 @check_option
 def manifests(*, check: bool) -> None:
     """Write the CRDs, the roles, the webhook configurations and the policy's owners in config/."""
-    write(config.files(REGISTERED, ROOT), check=check)
+    write(ROOT, config.files(REGISTERED, ROOT), check=check)
 
 
 @main.command()
 @check_option
 def docs(*, check: bool) -> None:
     """Write docs/api.md, and the plugin's remedies."""
-    files = {Path("docs/api.md"): page(KINDS), Path("plugin/kubectl_memcached/model/remedies.py"): module()}
-    write(files, check=check)
+    files = {"docs/api.md": page(KINDS), "plugin/kubectl_memcached/model/remedies.py": module()}
+    write(ROOT, files, check=check)
 
 
 @main.command("snapshot")

@@ -2,15 +2,15 @@
 
 import click
 
-from crds.__main__ import check_option, write
 from dashboards.files import files
+from project.generated import ROOT, check_option, write
 
 
 @click.command(help=__doc__)
 @check_option
 def main(*, check: bool) -> None:
     """Write the files, or report those that are outdated."""
-    write(files(), check=check)
+    write(ROOT, files(), check=check)
 
 
 if __name__ == "__main__":

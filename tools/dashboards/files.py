@@ -1,7 +1,6 @@
 """The generated files of config/grafana."""
 
 import json
-from pathlib import Path
 from typing import Final, cast
 
 from dashboards import cache, fleet, operator_dashboard
@@ -9,12 +8,12 @@ from dashboards.grafana import document
 
 DASHBOARDS: Final = (fleet.DASHBOARD, cache.DASHBOARD, operator_dashboard.DASHBOARD)
 WIDTH: Final = 120
-FOLDER: Final = Path("config/grafana/dashboards")
+FOLDER: Final = "config/grafana/dashboards"
 
 
-def files() -> dict[Path, str]:
+def files() -> dict[str, str]:
     """The text of each dashboard, by path below the project's root."""
-    return {FOLDER / f"{each.uid}.json": json_text(document(each)) + "\n" for each in DASHBOARDS}
+    return {f"{FOLDER}/{each.uid}.json": json_text(document(each)) + "\n" for each in DASHBOARDS}
 
 
 def json_text(value: object, indent: int = 0) -> str:

@@ -10,17 +10,17 @@ import faults.pages
 import insight.chart
 import insight.report
 from bench.__main__ import PUBLISHED
-from crds.__main__ import ROOT, check_option, write
 from faults.campaigns import soak
 from insight.__main__ import published as published_curves
 from pages import effects, kubernetes, problems, security, upgrade_chart
 from pages.blocks import filled
+from project.generated import ROOT, check_option, write
 
 UPGRADE = Path("docs/upgrade-results.json")
 """What tests/incidents/test_fleet.py measured."""
 
 
-def files(root: Path = ROOT) -> dict[Path, str]:
+def files(root: Path = ROOT) -> dict[str, str]:
     """The text of each page, and the charts of two of them, by path below the project's root."""
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
     blocks = {
@@ -33,20 +33,20 @@ def files(root: Path = ROOT) -> dict[Path, str]:
         "docs/install.md": kubernetes.blocks(),
         "docs/upgrade-memcached.md": problems.blocks(),
     }
-    pages = {Path(page): filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
+    pages = {page: filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
     shares = msgspec.json.decode((root / UPGRADE).read_bytes(), type=dict[str, list[float]])
     charts = {
         "docs/images/insight.svg": insight.chart.svg(published_curves().outcomes),
         "docs/images/upgrade.svg": upgrade_chart.svg(shares),
     }
-    return {**pages, **{Path(name): text for name, text in charts.items()}}
+    return {**pages, **charts}
 
 
 @click.command(help=__doc__)
 @check_option
 def main(*, check: bool) -> None:
     """Write the pages, or report those that are outdated."""
-    write(files(), check=check)
+    write(ROOT, files(), check=check)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def serve_tree(images: Images, options: Sequence[str]) -> None:
     `options` are those of `bundle generate`.
     """
     # Imported on demand: it needs packages of .venv, which most commands do without.
-    from bundle.files import read_bundle
+    from bundle.catalog import read_bundle
 
     output = ROOT / "build/olm"
     use_cluster()

@@ -2,9 +2,8 @@
 
 import yaml
 
-from bundle.catalog import CATALOG, Packed
+from bundle.catalog import CATALOG, Packed, read_bundle
 from bundle.community import CI_FILE, findings
-from bundle.files import read_bundle
 from bundle.release import ROOT
 
 

@@ -10,9 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from bundle.__main__ import main
-from bundle.catalog import Packed
+from bundle.catalog import Packed, read_bundle
 from bundle.compatible import changes, incompatible
-from bundle.files import read_bundle
 from bundle.objects import Object, name_of
 from bundle.release import CSV_FILE, MANIFESTS, ROOT
 

@@ -11,11 +11,11 @@ from bundle import images
 from bundle.__main__ import main
 from bundle.catalog import Packed
 from bundle.errors import BundleError
-from bundle.files import read_tree
 from bundle.installer import installer
 from bundle.objects import Rendered
 from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, project_version, released
 from memcached_api.images import DEFAULT_IMAGE, Images
+from project.generated import read_tree
 from unit.config.rendered import render_directory
 
 DIGEST = "sha256:" + "a" * 64

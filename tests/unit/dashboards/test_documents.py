@@ -1,10 +1,11 @@
 """The layout and the texts of the dashboards."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from dashboards.files import DASHBOARDS, FOLDER, files
+from dashboards.files import DASHBOARDS, files
 from dashboards.grafana import document
 from dashboards.model import GRID, Dashboard
 from unit.config.rendered import ROOT, render_directory
@@ -41,10 +42,10 @@ def test_links_between_the_dashboards_have_a_target() -> None:
 
 
 def test_config_maps_have_all_dashboards_and_the_label_of_the_sidecar() -> None:
-    found = render_directory(str(FOLDER.parent)).of("ConfigMap")
+    found = render_directory("config/grafana").of("ConfigMap")
     assert {each["metadata"]["namespace"] for each in found} == {"memcached-operator-system"}
     assert {each["metadata"]["labels"]["grafana_dashboard"] for each in found} == {"1"}
     content = {name: text for each in found for name, text in each["data"].items()}
-    assert content == {path.name: text for path, text in files().items()}
+    assert content == {Path(path).name: text for path, text in files().items()}
     for path in files():
-        assert json.loads((ROOT / path).read_text())["uid"] == path.stem
+        assert json.loads((ROOT / path).read_text())["uid"] == Path(path).stem

@@ -11,9 +11,9 @@ from typing import Final
 
 import click
 
-from crds.__main__ import ROOT
 from pages.site.config import configuration
 from pages.site.sources import MERMAID, site_pages
+from project.generated import ROOT
 
 CONFIG: Final = ROOT / "mkdocs.yml"
 SOURCE: Final = ROOT / "build/site/pages"

@@ -1,33 +1,23 @@
-"""Reads and writes the generated files; the only module of this package that accesses the disk."""
+"""Generated files of the tree: written, or compared with what is there."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from bundle.catalog import Packed
-from bundle.errors import BundleError
-from bundle.release import DOCKERFILE
+import click
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
 
 
 def read_tree(root: Path, *places: str) -> dict[str, str]:
-    """All files at or below some paths, by path below `root`. Raises BundleError for binary files."""
+    """All files at or below some paths, by path below `root`."""
     found = [path for place in places for path in sorted([root / place, *(root / place).rglob("*")]) if path.is_file()]
-    return {path.relative_to(root).as_posix(): _text(path) for path in found}
+    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in found}
 
 
-def read_bundle(root: Path, image: str = "") -> Packed:
-    """The bundle in a directory that contains bundle/ and bundle.Dockerfile, as `generate` writes them."""
-    return Packed(read_tree(root, "bundle", DOCKERFILE), image)
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BundleError(f"{path} is not UTF-8 text: a bundle contains only YAML") from error
-
-
-def write(root: Path, files: Mapping[str, str], *owned: str, check: bool, command: str) -> None:
+def write(root: Path, files: Mapping[str, str], *owned: str, check: bool, command: str = "make generate") -> None:
     """Write the files, and delete all others below the directories `owned`.
 
     With `check`, write nothing; if a file differs, exit with 1, its name and the command that updates it.

@@ -7,7 +7,6 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 
-from bundle.objects import yaml_of
 from certmanager.admission import Admission, served
 from certmanager.certificates import CERTIFICATES, content, revision
 from integration.control_plane import NAMESPACES, ControlPlane, until
@@ -15,6 +14,7 @@ from integration.issuing import Installation
 from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.certificates.pki import KeyPair
 from memcached_operator.kube.resource import Key, Object
+from project.yaml_text import yaml_of
 from support.charts import NAMESPACE, VARIANTS
 from support.helm import helm
 from support.installed import CERTIFICATE, CONFIGURATIONS, rendered

@@ -6,12 +6,13 @@ from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bundle.objects import parse, yaml_of
+from bundle.objects import parse
 from certmanager.certificates import ISSUERS, is_ready
 from cluster.public.programs import CERT_MANAGER_FAMILY, directory, ensure_built
 from faults.process import die_with_parent
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.kube.resource import Key, Object
+from project.yaml_text import yaml_of
 from support.helm import helm, sources
 from support.kube import kubectl
 from support.ports import free_port

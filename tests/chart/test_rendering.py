@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from bundle.objects import parse, yaml_of
+from bundle.objects import parse
 from bundle.release import PACKAGE, project_version
 from chart.archive import archive
 from chart.generate import FOLDER
 from project.generated import read_tree
+from project.yaml_text import yaml_of
 from support.charts import ROOT, VARIANTS, by_key
 from support.helm import CHART, Helm, kubeconform, objects
 

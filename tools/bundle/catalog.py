@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from bundle.csv.service_version import SKIP_RANGE
 from bundle.errors import BundleError
-from bundle.objects import Object, documents, mapping, parse, yaml_of
+from bundle.objects import Object, documents, mapping, parse
 from bundle.release import ANNOTATIONS, CSV_FILE, DEFAULT_CHANNEL, DOCKERFILE, MANIFESTS, PACKAGE, PREFIX
 from memcached_api.values import is_object, nested_field
 from project.generated import read_tree
+from project.yaml_text import yaml_of
 
 BUNDLE: Final = "olm.bundle"
 CHANNEL: Final = "olm.channel"

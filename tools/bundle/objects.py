@@ -1,4 +1,4 @@
-"""Kubernetes objects as plain values, and the YAML format of our generated files."""
+"""Kubernetes objects as plain values."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ import yaml
 
 from bundle.errors import BundleError
 from memcached_api.values import is_object
-from project.yaml_text import Dumper
 
 Object = dict[str, Any]
 
@@ -23,28 +22,6 @@ def documents(text: str, origin: str) -> list[Any]:
         return [each for each in yaml.load_all(text, LOADER) if each is not None]
     except yaml.YAMLError as error:
         raise BundleError(f"{origin} is not YAML: {' '.join(str(error).split())}") from error
-
-
-class _TextDumper(Dumper):
-    """Dumps multi-line strings as literal blocks."""
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)  # pyright: ignore[reportUnknownMemberType]
-
-
-_TextDumper.add_representer(str, _text)
-
-
-def yaml_of(*documents: Object) -> str:
-    """The documents as one stream; the same input gives the same bytes.
-
-    `---` is written only between documents: OLM would read a comment above the first one as a document.
-    """
-    return "---\n".join(
-        yaml.dump(each, Dumper=_TextDumper, sort_keys=False, width=120, allow_unicode=True) for each in documents
-    )
 
 
 def parse(text: str, origin: str) -> list[Object]:

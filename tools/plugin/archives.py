@@ -8,9 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import Final
 
-import yaml
-
-from project.yaml_text import Dumper
+from project.yaml_text import yaml_of
 
 PROGRAM: Final = "kubectl-memcached"
 PLUGIN: Final = "memcached"
@@ -47,17 +45,6 @@ kubectl is the only transport, so contexts, logins and rights are yours.
 CAVEATS: Final = """\
 It needs Python 3.11 or newer as python3 in PATH.
 """
-
-
-class _Dumper(Dumper):
-    """Texts of several lines as blocks."""
-
-    def represent_str(self, data: str) -> yaml.ScalarNode:
-        """A string."""
-        return self.represent_scalar("tag:yaml.org,2002:str", data, style="|" if "\n" in data else None)  # pyright: ignore[reportUnknownMemberType]
-
-
-_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def executable(files: Mapping[str, bytes], version: str) -> bytes:
@@ -113,4 +100,4 @@ def manifest(version: str, archive: bytes, repository: str) -> str:
             "platforms": [platform],
         },
     }
-    return yaml.dump(plugin, Dumper=_Dumper, sort_keys=False)
+    return yaml_of(plugin)

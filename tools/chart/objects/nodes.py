@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from bundle.objects import yaml_of
+from project.yaml_text import yaml_of
 
 NAMESPACE: Final = "memcached-operator-system"
 """The namespace in config/, for which the chart writes that of the release."""

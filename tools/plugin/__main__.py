@@ -9,7 +9,7 @@ import click
 from plugin.archives import LICENSE, PLUGIN, PROGRAM, executable, manifest, tarball, tarball_name
 from plugin.errors import PackingError
 from plugin.sources import ROOT, packages, sources
-from release.commit.plan import CHANGELOG, repository
+from release.commit.changelog import repository
 
 
 @click.group()
@@ -25,7 +25,7 @@ def package(output: Path, archive_only: bool) -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     program = executable({**packages(), **sources()}, version)
     archive = tarball(program, (ROOT / LICENSE).read_bytes())
-    url = repository({CHANGELOG: (ROOT / CHANGELOG).read_text()})
+    url = repository((ROOT / "CHANGELOG.md").read_text())
     output.mkdir(parents=True, exist_ok=True)
     (output / tarball_name(version)).write_bytes(archive)
     (output / f"{PLUGIN}.yaml").write_text(manifest(version, archive, url))

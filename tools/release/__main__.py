@@ -185,7 +185,8 @@ def verify(
 
 
 def _folder(version: str, output: Path | None) -> Path:
-    return (output or ROOT / FOLDER / str(plans.parse(version))).resolve()
+    plans.parse(version)
+    return (output or ROOT / FOLDER / version).resolve()
 
 
 def _run(commands: Iterable[list[str]]) -> None:

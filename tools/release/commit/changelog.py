@@ -26,6 +26,18 @@ def notes(text: str, name: str) -> str:
     raise ReleaseError(f"CHANGELOG.md has no section [{name}]: add it")
 
 
+def repository(text: str) -> str:
+    """The URL of the project. Raises ReleaseError if the links at the end are missing."""
+    return _links(text)["url"]
+
+
+def _links(text: str) -> re.Match[str]:
+    found = _LINKS.search(text)
+    if not found:
+        raise ReleaseError("CHANGELOG.md: the link [Unreleased] must end with /compare/vX.Y.Z...HEAD")
+    return found
+
+
 def release(text: str, version: str, date: str) -> str:
     """The text with the unreleased changes as the section of this version, and an empty section for the next ones.
 
@@ -33,9 +45,7 @@ def release(text: str, version: str, date: str) -> str:
     """
     if not notes(text, "Unreleased").strip():
         raise ReleaseError("CHANGELOG.md: the section [Unreleased] is empty: describe what users get")
-    links = _LINKS.search(text)
-    if not links:
-        raise ReleaseError("CHANGELOG.md: the link [Unreleased] must end with /compare/vX.Y.Z...HEAD")
+    links = _links(text)
     url, last = links["url"], links["last"]
     lines = f"[Unreleased]: {url}/compare/v{version}...HEAD\n[{version}]: {url}/compare/v{last}...v{version}"
     linked = text[: links.start()] + lines + text[links.end() :]

@@ -53,6 +53,13 @@ PLACES: Final = (
 )
 
 
+def current(files: Mapping[str, str], value: str) -> str:
+    """The value in the first of its places; empty if that has none."""
+    place = next(each for each in PLACES if each.value == value)
+    found = re.search(place.pattern, files[place.file], re.MULTILINE)
+    return found["value"] if found else ""
+
+
 def edited(files: Mapping[str, str], values: Mapping[str, str]) -> dict[str, str]:
     """The files with these values, by path. A value that is not given stays.
 

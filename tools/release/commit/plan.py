@@ -1,12 +1,12 @@
 """What a release is made of: version, date, images and base image; and the changes of its commit."""
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from bundle.images import repository as untagged
 from release.commit import changelog, groups, places
 from release.commit.groups import Groups
 from release.commit.versions import check_newer, parse
@@ -21,8 +21,6 @@ FILES: Final = frozenset(
     | {PYPROJECT, CHANGELOG, DOCKERFILE}
 )
 """The files that a release reads and changes."""
-_BASE: Final = re.compile(r"^ARG BASE_IMAGE=(\S+)$", re.MULTILINE)
-_REPOSITORY: Final = re.compile(r"^\[Unreleased\]: (\S+)/compare/", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -74,20 +72,11 @@ def tables(files: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return project(files)["tool"][PACKAGE]["releases"]
 
 
-def repository(files: Mapping[str, str]) -> str:
-    """The URL of the project."""
-    found = _REPOSITORY.search(files[CHANGELOG])
-    if not found:
-        raise ReleaseError("CHANGELOG.md: the link [Unreleased] must end with /compare/vX.Y.Z...HEAD")
-    return found[1]
-
-
 def dockerfile_base(files: Mapping[str, str]) -> str:
     """The base image in the Dockerfile. Raises ReleaseError if it names none."""
-    found = _BASE.search(files[DOCKERFILE])
-    if not found:
-        raise ReleaseError("the Dockerfile has no line ARG BASE_IMAGE=…: add it")
-    return found[1]
+    if found := places.current(files, "base"):
+        return found
+    raise ReleaseError("the Dockerfile has no line ARG BASE_IMAGE=…: add it")
 
 
 def names(files: Mapping[str, str], operator: str = "", agent: str = "") -> Names:
@@ -95,22 +84,11 @@ def names(files: Mapping[str, str], operator: str = "", agent: str = "") -> Name
 
     Raises ReleaseError for a digest.
     """
-    pattern = r"^- name: {}\n  newName: (\S+)$"
-    text = files["config/base/kustomization.yaml"]
-    found = [re.search(pattern.format(name), text, re.MULTILINE) for name in ("controller", "agent")]
-    current = [match[1] if match else "" for match in found]
     if "@" in operator + agent:
         raise ReleaseError("IMG and AGENT_IMG of a release have no digest: its images are built now")
-    given = (
-        _untagged(operator) or current[0],
-        _untagged(agent) or (f"{_untagged(operator)}-agent" if operator else ""),
-    )
-    return Names(given[0], given[1] or current[1])
-
-
-def _untagged(image: str) -> str:
-    last = image.rpartition("/")[2]
-    return image[: -len(last)] + last.partition(":")[0]
+    operator, agent = untagged(operator), untagged(agent)
+    beside = f"{operator}-agent" if operator else places.current(files, "agent")
+    return Names(operator or places.current(files, "operator"), agent or beside)
 
 
 def planned(

@@ -29,10 +29,6 @@ class Repository:
         if self.git("tag", "--list", f"v{version}"):
             raise ReleaseError(f"the tag v{version} exists: the version is released, choose the next one")
 
-    def tagged(self) -> list[str]:
-        """The versions with a tag."""
-        return [name.removeprefix("v") for name in self.git("tag", "--list", "v[0-9]*").splitlines()]
-
     def check_at_tag(self, version: str) -> None:
         """Raise ReleaseError unless the last commit is that of the version's tag."""
         words = ["git", "-C", self.root, "rev-parse", "--verify", "--quiet", f"v{version}^{{commit}}"]

@@ -8,7 +8,8 @@ from typing import Final
 
 from cluster.public.images import BUILD, opened
 from cluster.shell import run
-from release.commit.plan import FILES, Plan, repository
+from release.commit import changelog
+from release.commit.plan import CHANGELOG, Plan
 from release.commit.tree import Tree
 from release.output import images, layouts, provenance, registry, sbom
 from release.output.artifacts import HUB, PREDICATE, PROVENANCE, Artifacts, by_digest
@@ -107,7 +108,7 @@ def _write_bills(plan: Plan, artifacts: Artifacts) -> None:
 
 
 def _write_provenance(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder: str) -> None:
-    url = repository(tree.read(set(FILES)))
+    url = changelog.repository((tree.root / CHANGELOG).read_text())
     recipe = plan.recipe(machine(), BUILD, fresh=False)
     bases = tuple(sorted({*recipe.bases.values(), recipe.build_base}))
     inputs = {name: layouts.sha256(tree.root / name) for name in INPUTS if (tree.root / name).exists()}

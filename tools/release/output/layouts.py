@@ -35,6 +35,18 @@ class Layout:
         """A blob that is JSON."""
         return json.loads(self.blob(digest).read_bytes())
 
+    def add(self, media_type: str, content: bytes) -> dict[str, Any]:
+        """Write a blob; return its descriptor."""
+        digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+        self.blob(digest).parent.mkdir(parents=True, exist_ok=True)
+        self.blob(digest).write_bytes(content)
+        return {"mediaType": media_type, "digest": digest, "size": len(content)}
+
+    def write_index(self, top: Mapping[str, Any], name: str) -> None:
+        """Make this descriptor the only one at the top; `name`: its reference."""
+        named = {**top, "annotations": {REFERENCE: name}}
+        (self.root / "index.json").write_bytes(json_bytes({"schemaVersion": 2, "manifests": [named]}))
+
     @property
     def digest(self) -> str:
         """The digest of the index, or of the artifact. Raises ReleaseError if the architectures are not joined yet."""
@@ -84,12 +96,9 @@ def join(layout: Layout, name: str) -> str:
     entries = sorted((_entry(layout, each) for each in layout.descriptors()), key=lambda each: str(each["platform"]))
     if len({str(each["platform"]) for each in entries}) != len(entries):
         raise ReleaseError(f"{layout.root} has two images of one architecture: remove it and build again")
-    index = _json({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries})
-    digest = f"sha256:{hashlib.sha256(index).hexdigest()}"
-    layout.blob(digest).write_bytes(index)
-    top = {"mediaType": INDEX, "digest": digest, "size": len(index), "annotations": {REFERENCE: name}}
-    (layout.root / "index.json").write_bytes(_json({"schemaVersion": 2, "manifests": [top]}))
-    return digest
+    top = layout.add(INDEX, json_bytes({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}))
+    layout.write_index(top, name)
+    return top["digest"]
 
 
 def _entry(layout: Layout, descriptor: Mapping[str, Any]) -> dict[str, Any]:
@@ -98,7 +107,8 @@ def _entry(layout: Layout, descriptor: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: descriptor[key] for key in ("mediaType", "digest", "size")}, "platform": platform}
 
 
-def _json(content: Mapping[str, Any]) -> bytes:
+def json_bytes(content: Mapping[str, Any]) -> bytes:
+    """JSON without spaces; the same content gives the same bytes."""
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 

@@ -1,8 +1,6 @@
 """Files in a registry: the Helm chart, and the repository's metadata for Artifact Hub, as OCI artifacts."""
 
-import hashlib
 import io
-import json
 import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from release.output.layouts import REFERENCE, Layout
+from release.output.layouts import Layout, json_bytes
 
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 CHART_CONFIG: Final = "application/vnd.cncf.helm.config.v1+json"
@@ -32,14 +30,6 @@ class Blob:
     media_type: str
     content: bytes
 
-    def written(self, layout: Layout) -> dict[str, Any]:
-        """Write it into a layout; return its descriptor."""
-        digest = f"sha256:{hashlib.sha256(self.content).hexdigest()}"
-        file = layout.blob(digest)
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(self.content)
-        return {"mediaType": self.media_type, "digest": digest, "size": len(self.content)}
-
 
 @dataclass(frozen=True)
 class Artifact:
@@ -55,17 +45,13 @@ class Artifact:
         manifest = {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": self.config.written(layout),
-            "layers": [self.content.written(layout)],
+            "config": layout.add(self.config.media_type, self.config.content),
+            "layers": [layout.add(self.content.media_type, self.content.content)],
             "annotations": dict(self.annotations),
         }
-        top = {
-            **Blob(MANIFEST, _json(manifest)).written(layout),
-            "artifactType": self.config.media_type,
-            "annotations": {REFERENCE: name},
-        }
-        (root / "oci-layout").write_bytes(_json({"imageLayoutVersion": "1.0.0"}))
-        (root / "index.json").write_bytes(_json({"schemaVersion": 2, "manifests": [top]}))
+        top = {**layout.add(MANIFEST, json_bytes(manifest)), "artifactType": self.config.media_type}
+        (root / "oci-layout").write_bytes(json_bytes({"imageLayoutVersion": "1.0.0"}))
+        layout.write_index(top, name)
         return layout
 
 
@@ -73,7 +59,7 @@ def chart(archive: bytes, epoch: int) -> Artifact:
     """The artifact that `helm push` makes of a packed chart. `epoch`: its date, in seconds since 1970."""
     described = _described(archive)
     annotations = {**described.get("annotations", {}), **dict(_annotations(described, epoch))}
-    return Artifact(Blob(CHART_CONFIG, _json(described)), Blob(CHART_CONTENT, archive), annotations)
+    return Artifact(Blob(CHART_CONFIG, json_bytes(described)), Blob(CHART_CONTENT, archive), annotations)
 
 
 def hub(metadata: bytes) -> Artifact:
@@ -98,7 +84,3 @@ def _annotations(described: Mapping[str, Any], epoch: int) -> Iterator[tuple[str
     yield f"{_LABEL}.source", described["sources"][0]
     yield f"{_LABEL}.authors", ", ".join(f"{each['name']} ({each['email']})" for each in described["maintainers"])
     yield f"{_LABEL}.created", datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _json(content: Mapping[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()

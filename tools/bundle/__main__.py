@@ -11,11 +11,11 @@ from bundle import images
 from bundle.catalog import CATALOG, catalog, read_bundle
 from bundle.community import CI_FILE, findings
 from bundle.compatible import incompatible
-from bundle.errors import BundleError
 from bundle.generate import bundle_files
 from bundle.installer import INSTALLER, installer
 from bundle.objects import Rendered, mapping, name_of, parse
 from bundle.release import ROOT, project_version, released
+from cluster.errors import exit_on_error
 from project.generated import check_option, read_tree, write
 
 ICON: Final = ROOT / "config/manifests/bases/icon.svg"
@@ -152,13 +152,5 @@ def run_community() -> None:
     click.echo("The bundle follows the rules of community catalogs.")
 
 
-def run() -> None:
-    """`python -m bundle`; prints a BundleError without traceback."""
-    try:
-        main()
-    except BundleError as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    run()
+    exit_on_error(main)

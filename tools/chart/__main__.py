@@ -1,19 +1,17 @@
 """The command line of `python -m chart`. `--check` writes nothing and exits 1 if a file would change."""
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from bundle.__main__ import agent_image_option, date_option, image_option, output_option, version_option
-from bundle.errors import BundleError
 from bundle.objects import mapping
 from bundle.release import PACKAGE, ROOT, released
 from chart.archive import archive
 from chart.generate import FOLDER, PAGE, chart_files, page
 from chart.sources import rendered
-from cluster.errors import ClusterError
+from cluster.errors import exit_on_error
 from project.generated import check_option, read_tree, write
 
 
@@ -53,13 +51,5 @@ def package(output: Path) -> None:
     click.echo(f"wrote {target}")
 
 
-def run() -> None:
-    """`python -m chart`; prints a BundleError or ClusterError without traceback."""
-    try:
-        main()
-    except (BundleError, ClusterError) as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    run()
+    exit_on_error(main)

@@ -1,13 +1,12 @@
 """The command line of `python -m plugin`."""
 
-import sys
 import tomllib
 from pathlib import Path
 
 import click
 
+from cluster.errors import exit_on_error
 from plugin.archives import LICENSE, PLUGIN, PROGRAM, executable, manifest, tarball, tarball_name
-from plugin.errors import PackingError
 from plugin.sources import ROOT, packages, sources
 from release.commit.changelog import repository
 
@@ -35,13 +34,5 @@ def package(output: Path, archive_only: bool) -> None:
     click.echo(f"wrote {output}")
 
 
-def run() -> None:
-    """`python -m plugin`; prints a PackingError without traceback."""
-    try:
-        main()
-    except PackingError as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    run()
+    exit_on_error(main)

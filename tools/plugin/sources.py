@@ -6,8 +6,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from cluster.errors import ClusterError
 from plugin.archives import PACKAGE
-from plugin.errors import PackingError
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 LOCK: Final = ROOT / "requirements/plugin.txt"
@@ -25,13 +25,13 @@ def sources(root: Path = SOURCES) -> dict[str, bytes]:
 
 
 def packages() -> dict[str, bytes]:
-    """The locked packages, by path. Raises PackingError if one cannot be installed, or is not pure Python."""
+    """The locked packages, by path. Raises ClusterError if one cannot be installed, or is not pure Python."""
     with tempfile.TemporaryDirectory(prefix="plugin-") as folder:
         options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary", ":all:", "--python-version", "3.11"]
         command = [sys.executable, "-m", "uv", "pip", "install", *options, "--target", folder, "-r", str(LOCK)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise PackingError(f"the packages in {LOCK.name} cannot be installed: {done.stderr.strip()}")
+            raise ClusterError(f"the packages in {LOCK.name} cannot be installed: {done.stderr.strip()}")
         found = {path.relative_to(folder): path for path in sorted(Path(folder).rglob("*")) if path.is_file()}
         files = {name.as_posix(): path.read_bytes() for name, path in found.items() if is_kept(name)}
     return pure(files)
@@ -46,7 +46,7 @@ def is_kept(path: Path) -> bool:
 
 
 def pure(files: dict[str, bytes]) -> dict[str, bytes]:
-    """The same files. Raises PackingError if one is machine code, which Python cannot import from an archive."""
+    """The same files. Raises ClusterError if one is machine code, which Python cannot import from an archive."""
     if native := sorted(name for name in files if Path(name).suffix in (".so", ".pyd", ".dylib")):
-        raise PackingError(f"{native[0]} is not pure Python: choose another package")
+        raise ClusterError(f"{native[0]} is not pure Python: choose another package")
     return files

@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from cluster.errors import ClusterError
+from cluster.errors import exit_on_error
 from cluster.public.programs import RELEASE_FAMILY, build_programs
 from pages.figures import outdated
 from release.commit import groups
@@ -227,13 +227,5 @@ def _show(target: Path) -> None:
         click.echo(f"    {IMAGES}/{part}/  {name}  {', '.join(layout.platforms()) or 'any'}  {layout.digest}")
 
 
-def run() -> None:
-    """`python -m release`; prints an expected error without traceback."""
-    try:
-        main()
-    except (ReleaseError, ClusterError) as error:
-        sys.exit(f"error: {error}")
-
-
 if __name__ == "__main__":
-    run()
+    exit_on_error(main)

@@ -1,5 +1,7 @@
 """The one exception of this package."""
 
+from cluster.errors import ClusterError
 
-class ReleaseError(Exception):
+
+class ReleaseError(ClusterError):
     """A release cannot be made: the message is one sentence with the remedy."""

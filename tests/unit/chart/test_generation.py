@@ -2,13 +2,13 @@
 
 import pytest
 
-from bundle.errors import BundleError
 from bundle.objects import mapping
 from bundle.release import Release
-from chart.changes import changes
 from chart.generate import chart_files
+from chart.metadata import changes
 from chart.sources import Sources
 from chart.sources import rendered as rendered_sources
+from release.errors import ReleaseError
 from unit.config.rendered import kubectl
 
 
@@ -49,13 +49,13 @@ CHANGELOG = """\
 
 
 def test_changes_of_a_version_are_plain_text() -> None:
-    assert changes(CHANGELOG, "1.2.0") == [
+    assert list(changes(CHANGELOG, "1.2.0")) == [
         {"kind": "added", "description": "Fields: a `field`, see the page, in two lines."},
         {"kind": "added", "description": "Another."},
         {"kind": "security", "description": "A fix."},
     ]
-    with pytest.raises(BundleError, match=r"CHANGELOG.md has no section for 1.3.0"):
-        changes(CHANGELOG, "1.3.0")
+    with pytest.raises(ReleaseError, match=r"CHANGELOG.md has no section \[1.3.0\]"):
+        list(changes(CHANGELOG, "1.3.0"))
 
 
 def test_images_of_a_release_are_the_defaults(sources: Sources) -> None:

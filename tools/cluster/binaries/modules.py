@@ -10,7 +10,7 @@ from typing import Any
 
 from cluster.binaries.families import CONTROL_PLANE, CONTROL_PLANE_FAMILIES, Family
 from cluster.binaries.toolchain import GO_ENV, ensure_go
-from cluster.errors import ClusterError
+from cluster.errors import exit_on_error
 from cluster.shell import run
 
 KUBERNETES_MODULE = "k8s.io/kubernetes"
@@ -63,19 +63,14 @@ def _go(go: Path, *words: str, directory: str = "/") -> str:
     return run([go, *words], env=GO_ENV, cwd=Path(directory))
 
 
-def main() -> int:
+def main() -> None:
     """Write the modules that do not have the version of `cluster.versions.SUPPORTED`."""
-    try:
-        go = ensure_go()
-        for version in outdated():
-            family = CONTROL_PLANE_FAMILIES[version]
-            print(f"writing {family.module.name} for {version}", file=sys.stderr, flush=True)
-            write(go, version, family)
-    except ClusterError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    go = ensure_go()
+    for version in outdated():
+        family = CONTROL_PLANE_FAMILIES[version]
+        print(f"writing {family.module.name} for {version}", file=sys.stderr, flush=True)
+        write(go, version, family)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_on_error(main)

@@ -1,9 +1,8 @@
 """A kind → its CustomResourceDefinition, rules included."""
 
-from collections.abc import Iterator
 from typing import Any
 
-from crds.schema import Schema, struct_schema
+from crds.schema import Schema, struct_schema, without
 from memcached_api.conditions import UNOBSERVED_GENERATION
 from memcached_api.kind import Column, Kind
 from memcached_api.validation.rules import Rule
@@ -38,7 +37,7 @@ def _version(kind: Kind[Any], name: str, *, stored: bool) -> dict[str, Any]:
         "served": True,
         "storage": stored,
         "additionalPrinterColumns": [_column(column, described=stored) for column in kind.columns],
-        "schema": {"openAPIV3Schema": schema if stored else _without_descriptions(schema)},
+        "schema": {"openAPIV3Schema": schema if stored else without(schema, "description")},
         "subresources": {
             "status": {},
             "scale": {
@@ -48,17 +47,6 @@ def _version(kind: Kind[Any], name: str, *, stored: bool) -> dict[str, Any]:
             },
         },
     }
-
-
-def _without_descriptions(schema: Schema) -> Schema:
-    """The schema without descriptions. The keys of `properties` are names of fields, which may be `description`."""
-    bare = {key: value for key, value in schema.items() if key != "description"}
-    if "properties" in bare:
-        bare["properties"] = {name: _without_descriptions(field) for name, field in bare["properties"].items()}
-    for key in ("items", "additionalProperties"):
-        if key in bare:
-            bare[key] = _without_descriptions(bare[key])
-    return bare
 
 
 def _column(column: Column, *, described: bool) -> dict[str, Any]:
@@ -87,7 +75,7 @@ def object_schema(kind: Kind[Any]) -> Schema:
         },
     }
     for path, sentence in kind.changes.items():
-        described = _node(root["properties"]["spec"], path.removeprefix("spec."))
+        described = node(root["properties"]["spec"], path.removeprefix("spec."))
         described["description"] = f"{described['description']} {sentence}"
     for rule in kind.rules:
         _add(root, rule.path, validation(rule))
@@ -97,23 +85,18 @@ def object_schema(kind: Kind[Any]) -> Schema:
 
 
 def _add(root: Schema, at: str, entry: dict[str, Any]) -> None:
-    _node(root, at).setdefault("x-kubernetes-validations", []).append(entry)
+    node(root, at).setdefault("x-kubernetes-validations", []).append(entry)
 
 
-def _node(schema: Schema, at: str) -> Schema:
-    for step in _steps(at):
-        schema = _entries(schema) if step == "*" else schema["properties"][step]
+def node(schema: Schema, at: str) -> Schema:
+    """The schema at a path such as `spec.tls[*].name`. Nothing may be said of metadata but at the root."""
+    steps = at.replace("[*]", ".*").split(".") if at and not at.startswith("metadata.") else ()
+    for step in steps:
+        if step == "*":
+            schema = schema["items"] if "items" in schema else schema["additionalProperties"]
+        else:
+            schema = schema["properties"][step]
     return schema
-
-
-def _entries(schema: Schema) -> Schema:
-    return schema["items"] if "items" in schema else schema["additionalProperties"]
-
-
-def _steps(at: str) -> Iterator[str]:
-    """The way to a rule's node. Nothing may be said of metadata but at the root."""
-    if at and not at.startswith("metadata."):
-        yield from at.replace("[*]", ".*").split(".")
 
 
 def validation(rule: Rule) -> dict[str, Any]:

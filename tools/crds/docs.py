@@ -6,13 +6,14 @@ from functools import cache
 from typing import Any
 
 from crds import omitted, snapshot
-from crds.crd import object_schema
-from crds.descriptions import first_sentence, kubernetes_type, one_line, plural, type_description
+from crds.crd import node, object_schema
+from crds.descriptions import first_sentence, kubernetes_type, plural, type_description
 from crds.schema import Schema
 from crds.whole import whole_fields
 from memcached_api import conditions
 from memcached_api.kind import Kind
 from memcached_api.validation.rules import Rule
+from pages.blocks import table
 
 
 def page(kinds: Sequence[Kind[Any]]) -> str:
@@ -48,7 +49,7 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
     yield from ("", f"Names for kubectl: {names}. Subresources: `/status`, `/scale`.")
     for part, cls in (("spec", kind.spec), ("status", kind.status)):
         yield from ("", f"### {kind.name} {part}", "", type_description(cls), "")
-        yield from _table(("Field", "Type", "Default", "Description"), _fields(object_schema(kind), part, cls))
+        yield table([("Field", "Type", "Default", "Description"), *_fields(object_schema(kind), part, cls)])
     yield from _features(kind)
     yield from (
         "",
@@ -58,12 +59,10 @@ def _kind(kind: Kind[Any]) -> Iterator[str]:
         "the validating webhook checks the same rules again and adds warnings. For labels and annotations, *must not "
         "be set* means single keys, not the whole field.",
     )
-    yield from ("", *_table(("Field", "Rule"), ((f"`{_place(rule)}`", rule.message) for rule in kind.rules)))
+    yield from ("", table([("Field", "Rule"), *((f"`{_place(rule)}`", rule.message) for rule in kind.rules)]))
     yield from ("", f"### {kind.name} columns of kubectl get", "")
-    yield from _table(
-        ("Column", "Content", "Shown"),
-        ((c.name, c.description, "with `-o wide`" if c.priority else "always") for c in kind.columns),
-    )
+    columns = ((c.name, c.description, "with `-o wide`" if c.priority else "always") for c in kind.columns)
+    yield table([("Column", "Content", "Shown"), *columns])
 
 
 def _features(kind: Kind[Any]) -> Iterator[str]:
@@ -80,8 +79,8 @@ def _features(kind: Kind[Any]) -> Iterator[str]:
         "is a boolean. A choice between several behaviors is a mode.",
         "",
     )
-    rows = ((name, *_switch(path, _node(spec, path))) for path, name in kind.features.items())
-    yield from _table(("Feature", "Switch", "On", "Off"), rows)
+    rows = ((name, *_switch(path, node(spec, path))) for path, name in kind.features.items())
+    yield table([("Feature", "Switch", "On", "Off"), *rows])
 
 
 def _switch(path: str, field: Schema) -> tuple[str, str, str]:
@@ -96,12 +95,6 @@ def _switch(path: str, field: Schema) -> tuple[str, str, str]:
     if "enabled" in field["properties"]:
         return "section with `enabled`", on, "absent or `enabled: false`"
     return "section", on, "absent"
-
-
-def _node(schema: Schema, path: str) -> Schema:
-    for name in path.split("."):
-        schema = schema["properties"][name]
-    return schema
 
 
 def _fields(root: Schema, part: str, cls: type[Any]) -> Iterator[tuple[str, ...]]:
@@ -170,7 +163,7 @@ def _omitted() -> Iterator[str]:
         for field, values in fields.items()
         for value, reason in values.items()
     ]
-    yield from _table(("Type", "Left out", "Reason"), ((cls.__name__, *row) for cls, *row in rows))
+    yield table([("Type", "Left out", "Reason"), *((cls.__name__, *row) for cls, *row in rows)])
 
 
 def _conditions() -> Iterator[str]:
@@ -188,19 +181,8 @@ def _conditions() -> Iterator[str]:
         for type_, reasons in conditions.MEANINGS.items()
         for reason, meaning in reasons.items()
     )
-    yield from _table(("Type", "Reason", "Meaning", "What to do"), rows)
+    yield table([("Type", "Reason", "Meaning", "What to do"), *rows])
 
 
 def _reason(reason: str) -> str:
     return "the reason of another condition" if reason == conditions.OTHER_REASON else f"`{reason}`"
-
-
-def _table(head: tuple[str, ...], rows: Any) -> Iterator[str]:
-    yield _row(head)
-    yield _row(tuple("---" for _ in head))
-    yield from (_row(row) for row in rows)
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    """A row in one line. Descriptions of Kubernetes have line breaks and pipes."""
-    return f"| {' | '.join(one_line(cell).replace('|', chr(92) + '|') for cell in cells)} |"

@@ -87,18 +87,20 @@ def _string(type_: inspect.StrType) -> Schema:
 
 def _list(type_: inspect.ListType) -> Schema:
     bound = {} if type_.max_length is None else {"maxItems": type_.max_length}
-    items = _without_defaults(_schema(type_.item_type))
+    # GitOps tools compare a list as a whole: a default that the API server writes into an item would be a difference.
+    items = without(_schema(type_.item_type), "default")
     items.pop("description", None)  # the field of the list has one
     return {"type": "array", **bound, "items": items}
 
 
-def _without_defaults(schema: Schema) -> Schema:
-    """The schema of an item of a list. GitOps tools compare a list as a whole, so a default that the API server writes
-    into an item would be a difference to the manifest.
-    """
-    bare = {key: value for key, value in schema.items() if key != "default"}
+def without(schema: Schema, keyword: str) -> Schema:
+    """The schema without a keyword, such as `description`. The keys of `properties` are names of fields."""
+    bare = {key: value for key, value in schema.items() if key != keyword}
     if "properties" in bare:
-        bare["properties"] = {name: _without_defaults(field) for name, field in bare["properties"].items()}
+        bare["properties"] = {name: without(field, keyword) for name, field in bare["properties"].items()}
+    for key in ("items", "additionalProperties"):
+        if key in bare:
+            bare[key] = without(bare[key], keyword)
     return bare
 
 

@@ -18,6 +18,6 @@ def filled(text: str, blocks: Mapping[str, str]) -> str:
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
-    """A Markdown table; the first row is its heading."""
-    head, *rest = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    """A Markdown table; the first row is its heading. A cell is one line, even if its text has several."""
+    head, *rest = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rest))

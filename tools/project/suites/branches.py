@@ -3,9 +3,9 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from pathlib import Path
 
 from cluster.console.report import aligned
 from cluster.errors import ClusterError
@@ -18,9 +18,9 @@ DIRECTORY = ROOT / "build/tests"
 
 @dataclass(frozen=True)
 class Group:
-    """Files of the same threshold: a name, the least share of branches in percent, and patterns of paths.
+    """Files of the same threshold: a name, the least share of branches in percent, and coverage's patterns of paths.
 
-    `*` matches folders as well. The suites in `by` must execute the branches together.
+    The suites in `by` must execute the branches together.
     """
 
     name: str
@@ -28,14 +28,6 @@ class Group:
     by: tuple[str, ...]
     patterns: tuple[str, ...]
     without: tuple[str, ...] = ()
-
-    def matches(self, path: str) -> bool:
-        """Whether a file belongs to the group."""
-        return _any(path, self.patterns) and not _any(path, self.without)
-
-
-def _any(path: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(path, each) for each in patterns)
 
 
 AGENT_PURE = (
@@ -117,8 +109,8 @@ class Branches:
 
 def check() -> None:
     """Print the executed branches of each group. Raises ClusterError for groups that miss their threshold."""
-    figures = {suites: _figures(suites) for suites in {group.by for group in GROUPS}}
-    found = [(group, branches_of(group, figures[group.by])) for group in GROUPS]
+    data = {suites: _combined(suites) for suites in {group.by for group in GROUPS}}
+    found = [(group, _branches(group, data[group.by])) for group in GROUPS]
     print(aligned([_row(group, branches) for group, branches in found]), flush=True)
     if problem := missed(found):
         raise ClusterError(problem)
@@ -133,30 +125,27 @@ def missed(found: Sequence[tuple[Group, Branches]]) -> str:
     )
 
 
-def branches_of(group: Group, figures: Mapping[str, Branches]) -> Branches:
-    """The sum over the files of a group."""
-    mine = [each for path, each in figures.items() if group.matches(path)]
-    return Branches(sum(each.covered for each in mine), sum(each.number for each in mine))
-
-
 def _row(group: Group, found: Branches) -> tuple[str, ...]:
     share = f"{found.percent:.1f} %"
     return (f"  {group.name}", " + ".join(group.by), f"{found.covered} of {found.number}", share, f"≥ {group.least} %")
 
 
-def _figures(suites: Sequence[str]) -> dict[str, Branches]:
-    """The branches of each file, from the data of these suites together."""
-    data, report = DIRECTORY / f"coverage.of-{'-'.join(suites)}", DIRECTORY / "coverage.report"
-    files = [str(DIRECTORY / f"coverage.{suite}") for suite in suites]
-    _coverage("combine", "--quiet", "--keep", f"--data-file={data}", *files)
-    _coverage("json", "--quiet", f"--data-file={data}", "-o", str(report))
-    return figures_of(report.read_text())
+def _combined(suites: Sequence[str]) -> Path:
+    """The data of these suites together."""
+    data = DIRECTORY / f"coverage.of-{'-'.join(suites)}"
+    _coverage(
+        "combine", "--quiet", "--keep", f"--data-file={data}", *(f"{DIRECTORY}/coverage.{suite}" for suite in suites)
+    )
+    return data
 
 
-def figures_of(text: str) -> dict[str, Branches]:
-    """The branches of each file in the output of `coverage json`."""
-    summaries = {path: each["summary"] for path, each in json.loads(text)["files"].items()}
-    return {path: Branches(each["covered_branches"], each["num_branches"]) for path, each in summaries.items()}
+def _branches(group: Group, data: Path) -> Branches:
+    """The sum over the files of a group."""
+    report = DIRECTORY / "coverage.report"
+    files = [f"--include={','.join(group.patterns)}", f"--omit={','.join(group.without)}"]
+    _coverage("json", "--quiet", f"--data-file={data}", "-o", str(report), *files)
+    totals = json.loads(report.read_text())["totals"]
+    return Branches(totals["covered_branches"], totals["num_branches"])
 
 
 def _coverage(*words: str) -> None:

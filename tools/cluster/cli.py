@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cluster import record
+from cluster.binaries.builds import build_programs
 from cluster.binaries.families import LINTERS, wanted
-from cluster.binaries.programs import build_programs
 from cluster.console.commands import Commands, perform
 from cluster.console.progress import Progress
 from cluster.console.report import info, table
 from cluster.down import down
 from cluster.errors import ClusterError
-from cluster.images.build import Build, build_image
-from cluster.images.load import load
+from cluster.images.build import Build, build_image, load
 from cluster.paths import State
 from cluster.public.lifecycle import current, running
 from cluster.run import supervision

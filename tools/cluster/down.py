@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import sys
 import time
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def remove(name: str) -> None:
     state = record.state_of(name)
     plan = record.read(state)
     processes.end_all(state.dir)
-    if sys.platform == "linux" and os.geteuid() == 0:
+    if os.geteuid() == 0:
         remove_control_groups(control_group(name))
     if plan and plan.mode == "node":
         remove_link(plan.link)

@@ -4,7 +4,6 @@ import json
 import os
 import random
 import socket
-import sys
 from collections.abc import Iterable, Mapping
 
 from cluster.errors import ClusterError
@@ -38,7 +37,7 @@ def state_of(name: str) -> State:
 def choose_mode(environ: Mapping[str, str] = os.environ) -> Mode:
     """`node` if this machine supports it, else `control-plane`. Raises ClusterError if CLUSTER is invalid."""
     asked = environ.get("CLUSTER", "")
-    able = sys.platform == "linux" and os.geteuid() == 0 and can_isolate()
+    able = os.geteuid() == 0 and can_isolate()
     if asked not in {"", "node", "control-plane"}:
         raise ClusterError(f"CLUSTER={asked!r} must be node or control-plane")
     if asked == "node" and not able:

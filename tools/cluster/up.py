@@ -7,20 +7,19 @@ from pathlib import Path
 
 from cluster import record
 from cluster.binaries import packages
+from cluster.binaries.builds import build_programs, ensure_built
 from cluster.binaries.families import PAUSE_FAMILY, wanted
-from cluster.binaries.programs import build_programs, ensure_built
 from cluster.console.progress import Progress
 from cluster.down import remove
 from cluster.errors import ClusterError
 from cluster.images.store import cluster_archive, ensure_archives, import_archive, packed
 from cluster.locks import waiting_for
 from cluster.node import cgroups, isolation, network
-from cluster.node.nodes import ensure_node
 from cluster.paths import TOOLS, State, cache_dir
 from cluster.plan import Mode, Plan
 from cluster.run import files, supervision
 from cluster.run.components import components
-from cluster.run.kube import Kube, can_create_pods, dns_answers, node_ready, wait
+from cluster.run.kube import Kube, can_create_pods, ensure_node, node_ready, wait
 from cluster.run.supervision import READY_SECONDS
 
 IMAGES_MARK = "images-loaded"
@@ -28,7 +27,7 @@ IMAGES_MARK = "images-loaded"
 
 def steps(mode: Mode, version: str) -> int:
     """Number of steps of `up`: packages, builds, images, supervisor, components, ready."""
-    return len(wanted(mode, version)) + (14 if mode == "node" else 7)
+    return len(wanted(mode, version)) + (13 if mode == "node" else 7)
 
 
 def up(name: str, mode: Mode, version: str, progress: Progress) -> State:
@@ -135,9 +134,6 @@ def finish(plan: Plan, state: State, progress: Progress) -> None:
             wait("the node exists", lambda: ensure_node(kube, plan), READY_SECONDS)
         wait("the node is Ready", lambda: node_ready(kube, plan.node_name), READY_SECONDS)
         wait("the namespace default has its ServiceAccount", lambda: can_create_pods(kube), READY_SECONDS)
-    if plan.mode == "node":
-        with progress.step("cluster DNS"):
-            wait("cluster DNS answers", lambda: dns_answers(plan.node_address), READY_SECONDS)
 
 
 def load_images(state: State) -> str:

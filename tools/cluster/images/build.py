@@ -1,4 +1,4 @@
-"""Building an image from a Dockerfile with docker, podman or buildah, whichever can."""
+"""Building an image from a Dockerfile with docker, podman or buildah, whichever can, and loading it into a cluster."""
 
 import os
 import subprocess
@@ -9,12 +9,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.binaries.builds import ensure_built
 from cluster.binaries.families import PAUSE_FAMILY
-from cluster.binaries.programs import ensure_built
 from cluster.errors import ClusterError
 from cluster.images.recipes import BASE, BUILD
-from cluster.images.store import base_archive, ensure_archives
+from cluster.images.store import base_archive, ensure_archives, images_dir, import_archive
 from cluster.images.tools import Tool, remember, tool_with, usable_tools
+from cluster.paths import State
+from cluster.plan import Plan
 from cluster.shell import run
 
 CERTIFICATES = Path("/etc/ssl/certs")
@@ -120,3 +122,21 @@ def build_with(tool: Tool, build: Build, name: str) -> bool:
 def save_image(name: str, file: Path) -> None:
     """Write an image to a file that containerd can import; raises ClusterError if no tool has it."""
     run(tool_with(name).archive(name, file))
+
+
+def load(state: State, plan: Plan, image: str) -> list[str]:
+    """Import an archive, or an image from the local builder's storage; returns the names imported.
+
+    Raises ClusterError if the image does not exist. Does nothing in control-plane mode, which runs no containers.
+    """
+    if plan.mode != "node":
+        return []
+    if Path(image).is_file():
+        return import_archive(state.containerd_socket, Path(image))
+    if image.endswith((".tar", ".tgz", ".tar.gz")):
+        raise ClusterError(f"there is no file {image}")
+    images_dir().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=images_dir()) as scratch:
+        archive = Path(scratch) / "image.tar"
+        save_image(image, archive)
+        return import_archive(state.containerd_socket, archive)

@@ -1,3 +1,1 @@
-"""The parts of a node: its namespaces, control groups and network on this machine, or the simulated node of
-control-plane mode.
-"""
+"""The parts of a node: its namespaces, control groups and network on this machine."""

@@ -1,8 +1,7 @@
 """For other tools: build, save, load and write container images."""
 
 from cluster.images.archive import layer, pack_files, write_archive
-from cluster.images.build import Build, build_image, build_with, save_image
-from cluster.images.load import load
+from cluster.images.build import Build, build_image, build_with, load, save_image
 from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
 from cluster.images.rootfs import ISOLATED, rootfs_file
 from cluster.images.store import cluster_archive, remove_images

@@ -1,6 +1,6 @@
 """For other tools: build programs from Go modules into the cache, and find or install programs of the system."""
 
-from cluster.binaries.builds import directory, missing
+from cluster.binaries.builds import Families, build_programs, directory, ensure_built, missing
 from cluster.binaries.families import (
     CERT_MANAGER_FAMILY,
     GITOPS_FAMILY,
@@ -15,7 +15,6 @@ from cluster.binaries.families import (
     wanted,
 )
 from cluster.binaries.packages import KEYRING, SYSTEM_PATH, find, install
-from cluster.binaries.programs import Families, build_programs, ensure_built
 from cluster.binaries.toolchain import GO_ENV, ensure_go
 
 __all__ = [

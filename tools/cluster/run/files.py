@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.binaries.packages import cni_directory, find
-from cluster.images import PAUSE
+from cluster.images.recipes import PAUSE
 from cluster.paths import HERE, State
 from cluster.plan import Plan
 from cluster.run.accounts import accounts, kubeconfig, new_token, signing_key, tokens_csv

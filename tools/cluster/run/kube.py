@@ -2,9 +2,7 @@
 
 import base64
 import json
-import socket
 import ssl
-import struct
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -13,6 +11,7 @@ from time import monotonic, sleep
 from typing import Any
 
 from cluster.errors import ClusterError
+from cluster.plan import Plan
 
 SECONDS = 5.0
 POLL_SECONDS = 0.1
@@ -58,23 +57,26 @@ def can_create_pods(kube: Kube) -> bool:
     return all(kube.request("GET", path + each) for each in ("serviceaccounts/default", "configmaps/kube-root-ca.crt"))
 
 
-def dns_query(name: str) -> bytes:
-    """A DNS question for the IPv4 address of a name."""
-    labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
-    return struct.pack(">6H", 0x4D43, 0x0100, 1, 0, 0, 0) + labels + b"\0" + struct.pack(">2H", 1, 1)
+def simulated_node(plan: Plan) -> dict[str, Any]:
+    """The node of control-plane mode, with resources for more than a thousand pods; kwok keeps it Ready."""
+    resources = {"cpu": "64", "memory": "256Gi", "pods": "2000", "ephemeral-storage": "1Ti"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": plan.node_name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/hostname": plan.node_name, "kubernetes.io/os": "linux", "type": "kwok"},
+        },
+        "status": {"allocatable": resources, "capacity": resources},
+    }
 
 
-def dns_answers(server: str, name: str = "kubernetes.default.svc.cluster.local") -> bool:
-    """Tell whether cluster DNS resolves a name."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
-        client.settimeout(1)
-        try:
-            client.sendto(dns_query(name), (server, 53))
-            answer = client.recv(512)
-        except OSError:
-            return False
-    flags, _, answers = struct.unpack(">3H", answer[2:8])
-    return flags & 0xF == 0 and answers > 0
+def ensure_node(kube: Kube, plan: Plan) -> bool:
+    """Create the simulated node if it does not exist; returns whether it exists."""
+    if kube.request("GET", f"/api/v1/nodes/{plan.node_name}"):
+        return True
+    return kube.request("POST", "/api/v1/nodes", simulated_node(plan)) is not None
 
 
 def wait(what: str, check: Callable[[], bool], seconds: float) -> None:

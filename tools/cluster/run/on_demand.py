@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from cluster.binaries.builds import build_programs
 from cluster.binaries.families import wanted
-from cluster.binaries.programs import build_programs
 from cluster.paths import State
 from cluster.run import files, supervision
 from cluster.run.components import Component

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,21 +20,10 @@ COMPONENT_PROGRAMS = frozenset(
 
 def commands() -> Iterator[tuple[int, list[str]]]:
     """Every process and its command line."""
-    if not (PROC / "self").exists():
-        yield from commands_by_ps()
-        return
     for folder in PROC.iterdir():
         if folder.name.isdigit():
             with contextlib.suppress(OSError):
                 yield int(folder.name), (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
-
-
-def commands_by_ps() -> Iterator[tuple[int, list[str]]]:
-    """The same, for systems without /proc."""
-    listing = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True).stdout
-    for line in listing.splitlines():
-        pid, _, command = line.strip().partition(" ")
-        yield int(pid), command.split()
 
 
 def of_cluster(state_dir: Path) -> list[int]:
@@ -103,7 +91,7 @@ def alive(pid: int) -> bool:
         return False
     with contextlib.suppress(OSError):
         return (PROC / f"{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    return not PROC.exists()
+    return False
 
 
 def end_all(state_dir: Path) -> None:

@@ -146,9 +146,8 @@ def reap_stranger(own: set[int]) -> bool:
 
 
 def die_with_parent() -> None:
-    """Have the kernel kill a component when its supervisor dies (Linux; elsewhere `down` finds it)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Have the kernel kill a component when its supervisor dies."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def answer(supervisor: Supervisor, connection: socket.socket) -> None:

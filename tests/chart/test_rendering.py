@@ -9,8 +9,7 @@ import pytest
 
 from bundle.objects import parse
 from bundle.release import PACKAGE, project_version
-from chart.archive import archive
-from chart.generate import FOLDER
+from chart.generate import FOLDER, archive
 from project.generated import read_tree
 from project.yaml_text import yaml_of
 from support.charts import ROOT, VARIANTS, by_key

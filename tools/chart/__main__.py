@@ -8,8 +8,7 @@ import click
 from bundle.__main__ import agent_image_option, date_option, image_option, output_option, version_option
 from bundle.objects import mapping
 from bundle.release import PACKAGE, ROOT, released
-from chart.archive import archive
-from chart.generate import FOLDER, PAGE, chart_files, page
+from chart.generate import FOLDER, PAGE, archive, chart_files, page
 from chart.sources import rendered
 from cluster.errors import exit_on_error
 from project.generated import check_option, read_tree, write

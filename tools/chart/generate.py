@@ -1,16 +1,17 @@
 """The files of the chart."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from bundle.release import Release
-from chart import pages
+from bundle.release import PACKAGE, Release
 from chart.metadata import chart_yaml
 from chart.objects.documents import templates
 from chart.settings import settings
 from chart.sources import Sources
-from chart.values import schema_json, values_yaml
+from chart.values import blocks, schema_json, values_yaml
 from pages.blocks import filled
+from project.generated import packed
 
 FOLDER: Final = "charts/memcached-operator"
 WRITTEN: Final = Path(__file__).with_name("files")
@@ -23,7 +24,7 @@ def chart_files(sources: Sources, release: Release) -> dict[str, str]:
     """All files of the chart, as path below its folder → text. Raises BundleError."""
     found = settings(sources, release.images, release.version)
     written = {path.relative_to(WRITTEN).as_posix(): path.read_text(encoding="utf-8") for path in _written()}
-    written["README.md"] = filled(written["README.md"], pages.blocks(found))
+    written["README.md"] = filled(written["README.md"], blocks(found))
     return {
         **written,
         **{f"templates/{name}": text for name, text in templates(sources).items()},
@@ -39,4 +40,10 @@ def _written() -> list[Path]:
 
 def page(text: str, sources: Sources, release: Release) -> str:
     """The page of the docs with the table of values."""
-    return filled(text, pages.blocks(settings(sources, release.images, release.version)))
+    return filled(text, blocks(settings(sources, release.images, release.version)))
+
+
+def archive(files: Mapping[str, str]) -> bytes:
+    """The chart as `helm package` packs it, with Chart.yaml first. `files`: path below the chart's folder → text."""
+    paths = sorted(files, key=lambda path: (path != "Chart.yaml", path))
+    return packed((f"{PACKAGE}/{path}", files[path].encode(), 0o644) for path in paths)

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from bundle.images import related_variables, repository
 from bundle.objects import Object, Rendered
-from chart.kinds import LEADING
 from chart.objects.places import COMPONENT, SECTIONS
 from chart.schema import (
     BOOLEAN,
@@ -24,7 +23,7 @@ from chart.schema import (
     kubernetes,
     many,
 )  # fmt: skip
-from chart.sources import Sources
+from chart.sources import LEADING, Sources
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.scheduling import Affinity, Toleration

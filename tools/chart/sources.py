@@ -1,4 +1,4 @@
-"""The rendered directories of config/ that the chart is made of."""
+"""What the chart is made of: the rendered directories of config/, and the registered kinds."""
 
 import json
 from collections.abc import Sequence
@@ -7,9 +7,12 @@ from typing import Final
 
 from bundle.objects import Object, Rendered, parse
 from bundle.release import ROOT
+from memcached_api.registry import KINDS
 from project.environment import kubectl, use_kubectl
 
 OPERATOR: Final = "config/default"
+LEADING: Final = tuple({kind.group: kind for kind in reversed(KINDS)}.values())[::-1]
+"""The first kind of each group, by whose name a user chooses all kinds of the group."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ from pathlib import Path
 import click
 
 from cluster.errors import exit_on_error
-from plugin.archives import LICENSE, PLUGIN, PROGRAM, executable, manifest, tarball, tarball_name
+from plugin.archives import LICENSE, PLUGIN, PROGRAM, executable, manifest, tarball_name
 from plugin.sources import ROOT, packages, sources
+from project.generated import packed
 from release.commit.changelog import repository
 
 
@@ -23,7 +24,7 @@ def package(output: Path, archive_only: bool) -> None:
     """Write the executable, its archive and krew's manifest into OUTPUT; the same files give the same bytes."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     program = executable({**packages(), **sources()}, version)
-    archive = tarball(program, (ROOT / LICENSE).read_bytes())
+    archive = packed([(LICENSE, (ROOT / LICENSE).read_bytes(), 0o644), (PROGRAM, program, 0o755)])
     url = repository((ROOT / "CHANGELOG.md").read_text())
     output.mkdir(parents=True, exist_ok=True)
     (output / tarball_name(version)).write_bytes(archive)

@@ -1,9 +1,7 @@
 """The executable, the archive and the manifest as bytes: the same files give the same bytes."""
 
-import gzip
 import hashlib
 import io
-import tarfile
 import zipfile
 from collections.abc import Mapping
 from typing import Final
@@ -60,17 +58,6 @@ def executable(files: Mapping[str, bytes], version: str) -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, contents[path])
     return buffer.getvalue()
-
-
-def tarball(program: bytes, license_text: bytes) -> bytes:
-    """The archive that krew installs, without times and owners."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
-        for name, content, mode in ((LICENSE, license_text, 0o644), (PROGRAM, program, 0o755)):
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(content), mode
-            tar.addfile(entry, io.BytesIO(content))
-    return gzip.compress(buffer.getvalue(), compresslevel=9, mtime=0)
 
 
 def tarball_name(version: str) -> str:

@@ -1,7 +1,10 @@
-"""Generated files of the tree: written, or compared with what is there."""
+"""Generated files: written, compared with those of the tree, or packed."""
 
+import gzip
+import io
 import sys
-from collections.abc import Mapping
+import tarfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -34,3 +37,14 @@ def write(root: Path, files: Mapping[str, str], *owned: str, check: bool, comman
     for path in leftover:
         (root / path).unlink()
         print(f"removed {path}")
+
+
+def packed(files: Iterable[tuple[str, bytes, int]]) -> bytes:
+    """A .tgz of files: path, content and mode, without times and owners. The same files give the same bytes."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for path, content, mode in files:
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(content), mode
+            tar.addfile(entry, io.BytesIO(content))
+    return gzip.compress(buffer.getvalue(), compresslevel=9, mtime=0)

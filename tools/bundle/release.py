@@ -130,12 +130,6 @@ def project_version() -> str:
     return _project()["project"]["version"]
 
 
-def next_minor(version: str) -> str:
-    """The next minor version."""
-    major, minor, *_ = version.split(".")
-    return f"{major}.{int(minor) + 1}.0"
-
-
 def released(version: str, date: str = "") -> Release:
     """The release in pyproject.toml; for an unknown version, one with this date and defaults.
 

@@ -1,9 +1,9 @@
 """For other tools: add components to a running cluster, remove them, and send requests to its API server."""
 
 from cluster.run.components import Component
-from cluster.run.files import read_components, write, write_components
+from cluster.run.files import read_components, write
 from cluster.run.kube import Kube, wait
-from cluster.run.on_demand import apply, end, ensure_running, kubectl
+from cluster.run.on_demand import apply, end, ensure_running
 from cluster.run.supervisor import die_with_parent
 
 __all__ = [
@@ -13,9 +13,7 @@ __all__ = [
     "die_with_parent",
     "end",
     "ensure_running",
-    "kubectl",
     "read_components",
     "wait",
     "write",
-    "write_components",
 ]

@@ -2,15 +2,14 @@
 
 from cluster.images.archive import layer, pack_files, write_archive
 from cluster.images.build import Build, build_image, build_with, load, save_image
-from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image, digest
-from cluster.images.rootfs import ISOLATED, rootfs_file
+from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image
+from cluster.images.rootfs import rootfs_file
 from cluster.images.store import cluster_archive, remove_images
 from cluster.images.tools import Tool, opened, tool_with
 
 __all__ = [
     "BASE",
     "BUILD",
-    "ISOLATED",
     "LOCAL",
     "PATH",
     "Build",
@@ -19,7 +18,6 @@ __all__ = [
     "build_image",
     "build_with",
     "cluster_archive",
-    "digest",
     "layer",
     "load",
     "opened",

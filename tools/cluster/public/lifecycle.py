@@ -6,12 +6,11 @@ from cluster.errors import ClusterError
 from cluster.paths import State
 from cluster.plan import Plan
 from cluster.record import choose_mode, choose_version, cluster_name
-from cluster.run.supervision import READY_SECONDS, Status, answering, statuses
+from cluster.run.supervision import READY_SECONDS, answering, statuses
 from cluster.up import foreign_kubeconfig, steps, up
 
 __all__ = [
     "READY_SECONDS",
-    "Status",
     "choose_mode",
     "choose_version",
     "cluster_name",

@@ -1,6 +1,6 @@
 """For other tools: build programs from Go modules into the cache, and find or install programs of the system."""
 
-from cluster.binaries.builds import Families, build_programs, directory, ensure_built, missing
+from cluster.binaries.builds import build_programs, directory, ensure_built, missing
 from cluster.binaries.families import (
     CERT_MANAGER_FAMILY,
     GITOPS_FAMILY,
@@ -14,7 +14,7 @@ from cluster.binaries.families import (
     Family,
     wanted,
 )
-from cluster.binaries.packages import KEYRING, SYSTEM_PATH, find, install
+from cluster.binaries.packages import SYSTEM_PATH, find, install
 from cluster.binaries.toolchain import GO_ENV, ensure_go
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "GITOPS_FAMILY",
     "GO_ENV",
     "HELM_FAMILIES",
-    "KEYRING",
     "KREW_FAMILY",
     "KUBECONFORM_FAMILY",
     "KUBERNETES_FAMILY",
@@ -30,7 +29,6 @@ __all__ = [
     "PROMETHEUS_OPERATOR_FAMILY",
     "RELEASE_FAMILY",
     "SYSTEM_PATH",
-    "Families",
     "Family",
     "build_programs",
     "directory",

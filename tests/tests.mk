@@ -23,16 +23,17 @@ in = $(if $(filter tests/%,$(ARGS)),$(or $(filter $(1)%,$(ARGS)),$(1) --deselect
 # One suite that fails does not stop the others.
 each = SEVERAL=yes PODS=$${PODS:-optional} $(2) $(MAKE) --keep-going $(addprefix test-,$(1))
 run = rm -f $(patsubst %,build/tests/%.json,$(1)); $(call each,$(1)) || code=$$?
-beside = rm -f build/tests/$(1).json; $(call each,$(1),nice -n 10) >build/tests/$(1).log 2>&1 & \
+log = build/tests/$(firstword $(1)).log
+beside = rm -f $(log:.log=.json); $(call each,$(1),nice -n 10) >$(log) 2>&1 & \
 	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; $(call run,$(2)); wait $$! || code=$$?; trap - EXIT; \
-	tail -n 60 build/tests/$(1).log
+	tail -n 60 $(log)
 sum = $(PROJECT) results $(1) || code=1; exit $${code:-0}
 # A fault case is evidence even if it fails once, and mostly waits.
 CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
 
-.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm
+.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm test-olm-programs
 .PHONY: test-clients test-faults test-faults-gate test-faults-alone test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
 .PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 .PHONY: programs built deployed
@@ -52,10 +53,10 @@ test-all: venv ## Run all tests but those that run nightly (50 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
 # Suites that do not share the cluster run beside others, at a low priority. Some fault cases measure the time of a reply,
-# so nothing runs beside those.
+# so nothing runs beside those. OLM is compiled while the disruptive tests wait.
 test-rest: venv
 	@mkdir -p build/tests; $(MAKE) built || code=$$?; export BUILT=yes; \
-	$(call beside,simulation,pods disruptive); $(call beside,olm,faults-gate); $(call run,faults-alone); \
+	$(call beside,simulation olm-programs,pods disruptive); $(call beside,olm,faults-gate); $(call run,faults-alone); \
 	$(call sum,pods disruptive faults-gate faults-alone simulation olm)
 
 test-unit: venv ## Run the tests that need no cluster.
@@ -80,6 +81,8 @@ test-disruptive: deployed
 
 test-olm: built ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
 	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m "not modes" $(call in,tests/olm)
+test-olm-programs: venv
+	@$(TOOLS) olm programs --running >/dev/null
 
 test-clients: deployed ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
 	@$(PYTEST) $(call in,tests/clients)

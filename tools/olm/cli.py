@@ -9,7 +9,7 @@ from cluster.console.commands import Commands, perform
 from cluster.console.progress import Progress
 from olm import catalogs, running
 from olm.components import NAMESPACE
-from olm.programs import EVERY, programs
+from olm.programs import EVERY, INSTALLATION, programs
 from olm.validation import render_v1, validate
 
 EPILOG = """\
@@ -33,7 +33,8 @@ def parser() -> argparse.ArgumentParser:
         EPILOG,
     )
     command = top.add
-    command("programs", lambda _: print(programs(EVERY)), "Build missing programs; print their directory.")
+    build = command("programs", run_programs, "Build missing programs; print their directory.")
+    build.add_argument("--running", action="store_true", help="only those that run on the cluster")
     command("up", run_up, "Start OLM v0 on the local cluster. Safe to repeat.")
     serve = command("serve", run_serve, "Serve a catalog to OLM; run it again after a change of the catalog.")
     serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalog")
@@ -47,6 +48,11 @@ def parser() -> argparse.ArgumentParser:
     render.add_argument("namespace", metavar="INSTALL_NAMESPACE")
     render.add_argument("watched", nargs="*", metavar="WATCH_NAMESPACE", help="default: all namespaces")
     return top.parser
+
+
+def run_programs(options: argparse.Namespace) -> None:
+    """`programs`."""
+    print(programs(INSTALLATION if options.running else EVERY))
 
 
 def run_up(_: argparse.Namespace) -> None:

@@ -5,7 +5,6 @@ from typing import Final
 
 from faults.campaigns import (
     admission,
-    agent,
     bursts,
     certificates,
     certificates_issuer,
@@ -50,7 +49,6 @@ MODULES: Final = (
     leaders,
     permissions,
     cluster,
-    agent,
     updates,
     floods,
     tenants,
@@ -73,7 +71,6 @@ CAMPAIGNS: Final = {
     "election": "two operators at the same time",
     "permissions": "a permission of the operator is missing",
     "cluster": "quotas, limits, Pod Security, policies, namespaces and CRDs",
-    "agent": "faults of memcached and of clients, as the agent sees them",
     "updates": "pods are updated in place, one at a time, with a simulated kubelet",
     "floods": "one tenant floods its namespace, and the operator has the memory limit of its pod",
     "tenants": "one tenant makes the operator work, and the objects of another one are reconciled in time",

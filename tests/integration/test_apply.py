@@ -1,3 +1,8 @@
+"""Applies on a real API server: the values that it stores in another form, and those that it validates together.
+
+The decisions are in tests/unit/reconcile, and what other clients do with children in the fault cases `drift`.
+"""
+
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,7 +13,7 @@ import pytest
 
 from integration.control_plane import ControlPlane, client_of
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache, version_of
+from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.labels import SELECTOR
 from memcached_operator.kube.resource import (
@@ -106,12 +111,6 @@ def owner(plane: ControlPlane, namespace: str) -> Owner:
     return Owner(plane, plane.create(MEMCACHEDS, obj))
 
 
-def managers(live: Object) -> set[tuple[str, str]]:
-    """The field managers of an object's spec, with their operation."""
-    entries = live["metadata"]["managedFields"]
-    return {(entry["manager"], entry["operation"]) for entry in entries if not entry.get("subresource")}
-
-
 QUANTITIES: list[dict[str, Any]] = [
     {},
     {"resources": {"limits": {"cpu": "0.5", "memory": "1024Mi"}}},
@@ -127,17 +126,6 @@ def test_restart_writes_nothing_with_any_format_of_a_quantity(owner: Owner) -> N
         owner.apply()
         owner.relist()
         assert owner.apply() == {}, spec
-
-
-def test_first_change_migrates_field_ownership_and_later_ones_need_one_write(owner: Owner) -> None:
-    owner.apply()
-    owner.spec(containerPort=12345)
-    assert owner.apply()["patch services"] == 2
-    owner.spec(containerPort=12346)
-    assert owner.apply()["patch services"] == 1
-    for resource in OWNS:
-        assert managers(owner.live(resource)) == {("memcached-operator", "Apply")}
-    assert owner.live(SERVICES)["spec"]["ports"][0]["port"] == 12346
 
 
 def metadata(owner: Owner, resource: Resource) -> tuple[Any, Any]:
@@ -180,33 +168,6 @@ def test_inherited_metadata_is_added_changed_and_removed_with_one_write_per_chil
     assert owner.apply() == {}
 
 
-GIVEN = {
-    "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"memory": "512Mi"}},
-    "imagePullPolicy": "Always",
-    "imagePullSecrets": [{"name": "mine"}],
-}
-
-
-def optional(owner: Owner) -> tuple[Any, ...]:
-    """The fields of the Deployment that correspond to the optional fields of the spec."""
-    template = owner.live()["spec"]["template"]["spec"]
-    (container,) = template["containers"]
-    return container["resources"], container["imagePullPolicy"], template.get("imagePullSecrets")
-
-
-def test_setting_and_removing_optional_fields(owner: Owner) -> None:
-    owner.apply()
-    before = optional(owner)
-    owner.spec(**GIVEN)
-    owner.apply()
-    resources = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "512Mi"}}
-    assert optional(owner) == (resources, "Always", [{"name": "mine"}])
-    owner.spec(**dict.fromkeys(GIVEN))
-    owner.apply()
-    assert optional(owner) == before
-    assert owner.apply() == {}
-
-
 CONTRARY: dict[str, tuple[Resource, dict[str, Any], dict[str, Any]]] = {
     "minAvailable": (
         POD_DISRUPTION_BUDGETS,
@@ -240,67 +201,3 @@ def test_value_that_contradicts_ours_is_reverted(
     assert owner.problems == []
     assert owner.live(resource)["spec"] == before
     assert owner.apply() == {}
-
-
-def test_fields_of_others_are_kept(owner: Owner) -> None:
-    owner.apply()
-    owner.plane.change(owner.key(), {"metadata": {"annotations": {"theirs": "kept"}}, "spec": {"minReadySeconds": 3}})
-    owner.relist()
-    assert owner.apply() == {}
-
-
-def test_migration_with_an_outdated_index_is_retried(owner: Owner) -> None:
-    owner.apply()
-    known = owner.cache.get(owner.key(SERVICES))
-    assert known is not None
-    # The cached object still has an entry before ours that has been removed since.
-    known["metadata"]["managedFields"].insert(0, {"manager": "kubectl", "operation": "Update"})
-    owner.cache.remove(owner.key(SERVICES), version_of(known))
-    known["metadata"]["resourceVersion"] = "1"
-    owner.cache.clear_tombstone(owner.key(SERVICES))
-    owner.cache.put(SERVICES, known)
-    owner.spec(containerPort=12345)
-    assert owner.apply()["patch services"] == 3
-    assert managers(owner.live(SERVICES)) == {("memcached-operator", "Apply")}
-
-
-def test_orphaned_child_is_adopted_again(owner: Owner) -> None:
-    owner.apply()
-    owner.plane.change(owner.key(), {"metadata": {"ownerReferences": None}})
-    owner.spec(inheritedMetadata={"labels": {"example.com/a": "new"}})
-    owner.relist([DEPLOYMENTS])
-    assert owner.apply([child for child in owner.desired() if child["kind"] == "Deployment"]).keys() == {
-        "patch deployments"
-    }
-    assert owner.problems == []
-    assert owner.live()["metadata"]["ownerReferences"][0]["uid"] == owner.cr["metadata"]["uid"]
-
-
-def test_waits_for_a_child_that_is_being_deleted(owner: Owner) -> None:
-    owner.apply()
-    owner.plane.change(owner.key(), {"metadata": {"finalizers": ["example.com/wait"]}})
-    owner.plane.delete(owner.key())
-    owner.relist()
-    assert owner.apply() == {}
-    assert owner.problems == [("WaitingForDeletion", "Deployment cache is being deleted")]
-    assert owner.outcome.requeue_after is not None
-    owner.plane.change(owner.key(), {"metadata": {"finalizers": None}})
-    owner.relist()  # in place of the event
-    assert owner.apply() == {"create deployments": 1}
-    assert owner.problems == []
-
-
-def test_undesired_child_is_deleted(owner: Owner) -> None:
-    owner.apply()
-    deployment_only = [child for child in owner.desired() if child["kind"] == "Deployment"]
-    assert owner.apply(deployment_only) == {"delete services": 1}
-    assert owner.plane.get(owner.key(SERVICES)) is None
-    assert owner.plane.get(owner.key()) is not None
-
-
-def test_undesired_child_that_has_changed_is_not_deleted(owner: Owner) -> None:
-    owner.apply()
-    owner.plane.change(owner.key(SERVICES), {"metadata": {"annotations": {"changed": "meanwhile"}}})
-    owner.apply([child for child in owner.desired() if child["kind"] == "Deployment"])
-    assert [error.code for error in owner.outcome.errors] == [409]
-    assert owner.plane.get(owner.key(SERVICES)) is not None

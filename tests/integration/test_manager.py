@@ -1,3 +1,5 @@
+"""The whole controller on a real API server. The fault cases show what happens in between, and during a downtime."""
+
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -156,33 +158,6 @@ def operator_requests(namespace: str, requests: Any) -> list[Object]:
         if request.get("objectRef", {}).get("namespace") == namespace
         and request.get("userAgent", "").startswith("memcached-operator")
     ]
-
-
-def test_changes_during_a_downtime_are_reconciled(plane: ControlPlane, namespace: str) -> None:
-    uids: list[str] = []
-
-    async def first(client: ApiClient) -> None:
-        await create(client, cache(namespace), cache(namespace, "obsolete"))
-        await wait_until_ready(client, namespace)
-        await wait_until_ready(client, namespace, "obsolete")
-
-    async def during_downtime(client: ApiClient) -> None:
-        uids.append(await delete(client, keys(namespace)[0]))
-        await patch(client, keys(namespace)[1], {"spec": {"selector": {"somewhere": "else"}}})
-        await delete(client, Key(MEMCACHEDS, namespace, "obsolete"))
-        await create(client, cache(namespace, "later"))
-
-    async def second(client: ApiClient) -> None:
-        await wait_until_ready(client, namespace, "later")
-        await eventually(lambda: replaced(client, keys(namespace)[0], uids[0]))
-        service = await client.get(keys(namespace)[1])
-        assert service is not None
-        assert service["spec"]["selector"]["app.kubernetes.io/instance"] == "cache"
-        await eventually(lambda: missing(client, keys(namespace, "obsolete")[0]))
-
-    run_operator(plane, (namespace,), first)
-    plane.call(during_downtime)
-    run_operator(plane, (namespace,), second)
 
 
 def test_only_the_given_namespaces_are_reconciled(plane: ControlPlane, namespace: str) -> None:

@@ -11,11 +11,9 @@ import pytest
 from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
 from integration.test_placing_budgets import QUIET, STATUS
-from memcached_api.annotations import PAUSED_ANNOTATION
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.slots.pause import OUTDATED
 from memcached_operator.memcached.updates.observed import ready_since
 from memcached_operator.workloads.pods import is_active
 from support.admitted import admitted
@@ -140,44 +138,6 @@ def test_several_slots_are_replaced_at_once(plane: ControlPlane, namespace: str)
 
     run_operator(plane, (namespace,), scenario)
     assert max(map(len, unavailable)) == limit, unavailable
-
-
-DRIFTED = "example.com/elsewhere:1"
-
-
-def test_template_is_kept_during_a_pause(plane: ControlPlane, namespace: str) -> None:
-    """Also if another client changes it and removes the owner reference: a deleted pod must return as it was."""
-    key, workload = Key(MEMCACHEDS, namespace, "cache"), Key(STATEFULSETS, namespace, "cache")
-    old, new = "example.com/memcached:1", "example.com/memcached:2"
-
-    async def scenario(client: ApiClient) -> None:
-        async def restored() -> bool:
-            found = await client.get(workload) or {}
-            return (
-                bool(nested_map(found, "metadata").get("ownerReferences")) and await image_of(client, namespace) == old
-            )
-
-        async def is_held() -> bool:
-            found = await client.get(workload) or {}
-            return nested_map(found, "metadata", "annotations").get(PAUSED_ANNOTATION) == OUTDATED
-
-        await create(client, stable(namespace, size=2, image=old))
-        await wait_until_ready(client, namespace)
-        await asyncio.to_thread(plane.change, key, {"spec": {"image": new, "rollout": {"paused": True}}})
-        await eventually(is_held)
-        found = await client.get(workload) or {}
-        (container,) = found["spec"]["template"]["spec"]["containers"]
-        containers = [{**container, "image": DRIFTED}]
-        drift = {"metadata": {"ownerReferences": None}, "spec": {"template": {"spec": {"containers": containers}}}}
-        await asyncio.to_thread(plane.change, workload, drift)
-        await eventually(restored)
-        after = await client.get(workload) or {}
-        assert after["spec"]["template"] == found["spec"]["template"]
-        await asyncio.to_thread(plane.change, key, {"spec": {"rollout": {"paused": False}}})
-        await wait_until_ready(client, namespace)
-        assert await image_of(client, namespace) == new
-
-    run_operator(plane, (namespace,), scenario)
 
 
 def test_fields_that_others_add_are_removed(plane: ControlPlane, namespace: str) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from faults.campaigns.drift import wait_for_reason
 from faults.case import Case, References, in_gate
-from faults.esr import VICTIM, check_operator, check_quiet
+from faults.esr import VICTIM, check_operator
 from faults.faulty import Delay
 from faults.rules import Rule
 from faults.sandbox import (
@@ -23,7 +23,7 @@ from memcached_api import conditions as c
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.status.conditions import DEBOUNCE_PERIOD
-from memcached_operator.workloads.problems.mounts import READ_PERIOD, RECENT
+from memcached_operator.workloads.problems.mounts import READ_PERIOD
 from support import mounting
 
 SPEC = cache(size=1, **SLOTS, **mounting.NOWHERE)
@@ -31,8 +31,6 @@ POD = f"{VICTIM}-0"
 READS = "list events"
 STABLE = 8.0
 """Seconds: a status follows a read, which a case delays by at most 2 s, within DEBOUNCE_PERIOD."""
-CHANGES = 20
-"""Changes of a waiting pod, each of which causes a reconcile."""
 
 
 async def stuck_pod(sandbox: Sandbox) -> Object:
@@ -61,23 +59,6 @@ async def other_pods(sandbox: Sandbox, _: References) -> None:
     pod = await stuck_pod(sandbox)
     await mounting.report(sandbox.client, {**pod, "metadata": {**pod["metadata"], "uid": "other"}})
     await _check_not_reported(sandbox, "the Event of another pod is reported")
-
-
-async def old_events(sandbox: Sandbox, _: References) -> None:
-    """A pod waits for another cause, and the Secret was missing in the past."""
-    sandbox.proxy.inject(Rule(READS, Delay(1), times=1))
-    pod = await stuck_pod(sandbox)
-    await mounting.report(sandbox.client, pod, seen=RECENT + 5)
-    await _check_not_reported(sandbox, "an old Event is reported")
-
-
-async def many_reconciles(sandbox: Sandbox, _: References) -> None:
-    """A waiting pod changes often: its Events are read at most once per minute."""
-    pod = await _reported_pod(sandbox)
-    for number in range(CHANGES):
-        await mounting.set_waiting(sandbox.client, pod, since=61 + number)
-    await check_quiet(sandbox)
-    await _check_end(sandbox, reads=1)
 
 
 async def restarted(sandbox: Sandbox, _: References) -> None:
@@ -153,8 +134,6 @@ async def _check_end(sandbox: Sandbox, reads: int) -> None:
 SCENARIOS: dict[str, Callable[[Sandbox, References], Awaitable[None]]] = {
     "late": late,
     "other-pods": other_pods,
-    "old-events": old_events,
-    "many-reconciles": many_reconciles,
     "restarted": restarted,
 }
 

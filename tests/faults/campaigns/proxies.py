@@ -1,32 +1,27 @@
-"""Faults while a MemcachedProxy follows the slots of its Memcached."""
+"""Faults while a MemcachedProxy follows the slots of its Memcached.
+
+tests/simulation/test_proxies.py kills the leader at many moments.
+"""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
-from typing import NamedTuple
 
 from aiohttp import web
 
-from faults.background import while_running
-from faults.campaigns import drift, leaders
+from faults.campaigns import drift
 from faults.campaigns.drift import Child
 from faults.campaigns.watches import DURATION, FAULTS, WatchFault, active
 from faults.case import Case, References, prepare, user_action, wait_beside
-from faults.election import start_election, unchanged
-from faults.esr import VICTIM, check_operator, check_quiet, check_stable, wait_for_state
-from faults.faulty import Exchange, Kill
-from faults.routes import Routes, routes_of, template_routes
+from faults.esr import VICTIM, check_quiet, check_stable
+from faults.faulty import Exchange
+from faults.routes import Routes, template_routes
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until_injected
 from faults.workloads import FRONT, PROXY_GROW, PROXY_SHRINK, SERVED, Workload
 from memcached_api import conditions as c
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
+from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from support.lists import listed
 
 RECOVERY = 40.0
 """Seconds until both objects have settled."""
@@ -102,105 +97,6 @@ async def watch_fails(
     await check_stable(sandbox, workload.resource, expected, RECOVERY)
 
 
-class Seen(NamedTuple):
-    """A version of an object, as a watch reports it."""
-
-    version: int
-    what: str
-    key: Key
-    obj: Object
-
-
-@dataclass
-class Record:
-    """Everything that happens to the pods, to the slots and to the routes of a sandbox."""
-
-    sandbox: Sandbox
-    seen: list[Seen] = field(default_factory=list[Seen])
-
-    async def watch(self, resource: Resource) -> None:
-        """Record all versions of the objects of a resource, until cancelled. Raises ApiError if some may be missing."""
-        client, namespace = self.sandbox.client, self.sandbox.namespace
-        found, version = await listed(client, resource, namespace)
-        self.seen += [self._seen("ADDED", resource, obj) for obj in found]
-        while True:
-            async for what, obj in client.watch(resource, namespace, "", version):
-                version = obj["metadata"]["resourceVersion"]
-                if what != "BOOKMARK":
-                    self.seen.append(self._seen(what, resource, obj))
-
-    def _seen(self, what: str, resource: Resource, obj: Object) -> Seen:
-        key = Key(resource, self.sandbox.namespace, obj["metadata"]["name"])
-        return Seen(int(obj["metadata"]["resourceVersion"]), what, key, obj)
-
-    def check_slots(self) -> None:
-        """Check that no slot was removed while a pod used it, even one that was being deleted."""
-        pods: dict[Key, Routes] = {}
-        replicas: dict[Key, int] = {}
-        for each in sorted(self.seen, key=lambda each: each.version):
-            if each.key.resource == PODS:
-                pods.pop(each.key, None)
-                if each.what != "DELETED" and (routes := routes_of(each.obj)) is not None:
-                    pods[each.key] = routes
-            if each.key.resource == STATEFULSETS:
-                kept = each.obj["spec"]["replicas"]
-                if kept < replicas.get(each.key, 0):
-                    used = max((of.slots for of in pods.values() if of.cache == each.key.name), default=0)
-                    self.sandbox.check(used <= kept, f"{kept} slots are kept, but a pod uses {used}")
-                replicas[each.key] = kept
-
-    def template_changes(self) -> int:
-        """How often the routes of the proxies' pod template changed."""
-        versions = sorted(
-            (each for each in self.seen if each.key.resource == DEPLOYMENTS), key=lambda each: each.version
-        )
-        found = [template_routes(each.obj) for each in versions if each.key.name == VICTIM]
-        return sum(one != other for one, other in pairwise(found))
-
-
-@asynccontextmanager
-async def recorded(sandbox: Sandbox) -> AsyncGenerator[Record]:
-    """Record what happens during the block."""
-    record = Record(sandbox)
-    watches = {f"watching {each}": record.watch(each) for each in (PODS, STATEFULSETS, DEPLOYMENTS)}
-    async with while_running(watches):
-        yield record
-
-
-async def leader_killed(sandbox: Sandbox, references: References, workload: Workload, what: str) -> None:
-    """The leader is killed at a write of a change of the ring, and stays down. The other candidate continues."""
-    expected = await references.of(workload)
-    name = SERVED if what.endswith("statefulsets") else VICTIM
-    settings = {"one": unchanged, "two": unchanged}
-    async with start_election(sandbox, references.plane, settings) as election, recorded(sandbox) as record:
-        one, two = election.candidates.values()
-        one.operator.start()
-        await election.wait_for_leader(READY_TIMEOUT)
-        two.operator.start()
-        await prepare(sandbox, workload)
-        (active,) = one.proxy.inject(Rule(what, Kill("during"), times=1, name=name))
-        await user_action(sandbox, workload)
-        await wait_until_injected(active, READY_TIMEOUT)
-        await one.operator.stop()
-        await election.wait_for_leader(by=two)
-        await wait_beside(sandbox, workload, RECOVERY)
-        await wait_for_state(sandbox, workload.resource, expected, RECOVERY, loose=True)
-        await leaders.check_quiet(election)
-        errors = election.writes_without_lease()
-        sandbox.check(not errors, "; ".join(errors[:2]))
-        record.check_slots()
-        changes = record.template_changes()
-        sandbox.check(changes <= 2, f"the pod template got other routes {changes} times, want one or two")
-        check_operator(sandbox)
-
-
-KILLED = {
-    "from-3-to-4-slots/announced": (PROXY_GROW, "patch memcachedproxies/status"),
-    "from-3-to-4-slots/applied": (PROXY_GROW, "apply deployments"),
-    "from-4-to-3-slots/applied": (PROXY_SHRINK, "apply deployments"),
-    "from-4-to-3-slots/removed": (PROXY_SHRINK, "patch statefulsets"),
-}
-"""The workload and the write at which the leader is killed."""
 WATCH_FAULT = "error-410"
 CHILD = Child(MEMCACHEDPROXIES, DEPLOYMENTS, drift.OTHER_TEMPLATE, "MemcachedProxy")
 DRIFTS = (
@@ -215,7 +111,7 @@ DRIFTS = (
 
 
 def cases() -> list[Case]:
-    """Slots that are kept and that are not ready, failing watches, changes of the Deployment, and killed leaders."""
+    """Slots that are kept and that are not ready, failing watches, and changes of the Deployment."""
     found = [
         Case("drift/proxies/slots-kept", slots_kept, sync_period=LONG_SYNC_PERIOD),
         Case("stale/proxies/slots-not-ready", slots_not_ready, sync_period=LONG_SYNC_PERIOD),
@@ -237,7 +133,4 @@ def cases() -> list[Case]:
         )
         for name in DRIFTS
     ]
-    return found + [
-        Case(f"election/{name}", partial(leader_killed, workload=workload, what=what), limit=360)
-        for name, (workload, what) in KILLED.items()
-    ]
+    return found

@@ -24,8 +24,6 @@ TINY_CHUNKS = f"{HEADER}Transfer-Encoding: chunked\r\n\r\n".encode() + b"2\r\n  
 LARGE_BODY = f"{HEADER}Content-Length: 70000\r\n\r\n".encode()
 
 SCENARIOS: dict[str, Scenario] = {
-    "random-bytes": bodies.random_bytes,
-    "broken-reviews": bodies.broken_reviews,
     "deep-nesting": bodies.deep_nesting,
     "huge-values": bodies.huge_values,
     "costly-reviews": bodies.costly_reviews,
@@ -68,7 +66,7 @@ def cases() -> list[Case]:
         *(_case(name, partial(run, scenario=scenario, limit=REVIEW_TIMEOUT)) for name, scenario in SCENARIOS.items()),
         *(_case(name, partial(run, scenario=scenario, limit=QUICK), alone=True) for name, scenario in ALONE.items()),
     ]
-    return in_gate(found, "port/random-bytes", "port/costly-reviews", "port/unread-responses", "port/no-handshakes")
+    return in_gate(found, "port/costly-reviews", "port/unread-responses", "port/no-handshakes")
 
 
 def _case(name: str, run: Callable[[Sandbox, References], Awaitable[None]], *, alone: bool = False) -> Case:

@@ -19,7 +19,6 @@ from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
 
-SEED = 12
 LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ +memcached_[a-z_.]+: ")
 MAX_LOGGED_PER_SECOND = 10
 MAX_LINE = 2000

@@ -76,16 +76,6 @@ def wait_until_limited(agent: Agent, live: Server, memory: int) -> None:
     assert seen == {(200, "ok\n")}
 
 
-def test_memcached_gets_the_target_again_after_a_restart(root: Path, tmp_path: Path) -> None:
-    port = free_port()
-    (tmp_path / "annotations").write_bytes(annotations(None, memory="128"))
-    with agent_of(port, tmp_path) as agent:
-        for _ in range(2):
-            agent.wait_for(503, "memcached: ")
-            with memcached(root, port) as live:
-                wait_until_limited(agent, live, 128)
-
-
 def test_memory_that_memcached_refuses_is_reported(root: Path, items: str, tmp_path: Path) -> None:
     """With -e, memcached maps a file of a fixed size."""
     port = free_port()

@@ -1,8 +1,6 @@
 """The agent makes real memcached processes reload certificates and users. Files change as in a mounted Secret."""
 
 import re
-import socket
-import ssl
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -128,31 +126,6 @@ def test_change_of_the_keys_algorithm_that_has_no_effect_is_reported(node: Machi
         live.agent.wait_for(503, "set spec.rollout.restartedAt, which replaces the pods", seconds=IN_TIME)
         assert value(live.agent.get()[1], SUCCESSFUL, source="certificate") == 0
         assert live.served()[0] == ecdsa.der
-
-
-@NEWEST
-def test_metrics_by_https_follow_the_certificate(node: Machine) -> None:
-    first, second = GOOD.issue(["localhost"]), GOOD.issue(["localhost"])
-    node.tls.write(files(first))
-    with cache(node, agent=("--metrics-tls",)) as live:
-        before = samples(live.agent.get()[1])
-        for pair in (first, second):
-            node.tls.write(files(pair))
-            wait_until(lambda pair=pair: _scraped(live.agent.port) == pair.der)
-            assert live.agent.get()[0] == 200
-        assert samples(live.agent.get()[1]).keys() == before.keys()
-
-
-def _scraped(port: int) -> bytes:
-    """The certificate that a scrape gets."""
-    context = ssl.create_default_context(cadata=GOOD.pem.decode())
-    with (
-        socket.create_connection(("127.0.0.1", port), 10) as plain,
-        context.wrap_socket(plain, server_hostname="localhost") as encrypted,
-    ):
-        encrypted.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
-        assert encrypted.recv(100).startswith(b"HTTP/1.1 200 OK")
-        return encrypted.getpeercert(binary_form=True) or b""
 
 
 @NEWEST

@@ -24,8 +24,6 @@ MIN_CPU = 300
 """Milliseconds: more than memcached needs to start."""
 RESTART = 1.1
 """Seconds between the end of memcached and its next start: within the same second, it drops its items."""
-LONG_RESTART = 2.5
-"""Seconds after which the clock of a memcached without its items differs from that of the one before."""
 
 
 def seen(live: Server) -> Seen:
@@ -126,26 +124,3 @@ def test_memcached_is_restarted_with_its_items_when_its_arguments_change(
             assert value(text, "memcached_agent_memcached_signals_total") == 1
             assert value(text, "memcached_agent_arguments_in_effect") == 1
             assert live.process.poll() is None
-
-
-def test_restarts_of_memcached_are_counted(root: Path, items: str, tmp_path: Path) -> None:
-    """SIGUSR1 keeps the items, SIGTERM does not. The agent is restarted, too."""
-    port, file, log = free_port(), tmp_path / "annotations", ""
-    file.write_bytes(annotations(None, memory="64"))
-    options = restarting(items, tmp_path, "-c 100")
-    ends = (((signal.SIGUSR1, (0, 0)), (signal.SIGTERM, (1, 0))), ((signal.SIGUSR1, (1, 1)), (signal.SIGTERM, (2, 1))))
-    for each in ends:
-        with running(port, *options) as agent:
-            for signum, (kept, lost) in each:
-                with memcached(root, port, "-e", f"{items}/memory", "-c", "100") as live:
-                    agent.wait_for(200, "memcached_agent_memory_target_reached 1", "/metrics")
-                    text = agent.get()[1]
-                    assert value(text, "memcached_agent_memcached_restarts_total", items="kept") == kept
-                    assert value(text, "memcached_agent_memcached_restarts_total", items="lost") == lost
-                    live.process.send_signal(signum)
-                    assert live.process.wait(30) == 0
-                agent.wait_for(503, "memcached: ")
-                time.sleep(LONG_RESTART)
-            log += agent.end()[1]
-    assert log.count("WARNING memcached_agent.watcher: memcached was restarted and lost its items") == 1, log
-    assert log.count("memcached was restarted and kept its items") == 2, log

@@ -1,7 +1,6 @@
 """A Memcached and its MemcachedProxy, with the real controller: what proxies use exists, and what exists is found."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -346,41 +345,6 @@ def test_quick_changes_of_the_size() -> None:
         world.check(3)
 
     run(scenario)
-
-
-async def act(world: World, chance: random.Random) -> None:
-    """What a user does, or what happens to the operator."""
-    match chance.randrange(8):
-        case 0 | 1 | 2:
-            await world.change(MEMCACHEDS, "cache", size=chance.randint(1, 6))
-        case 3:
-            await world.change(MEMCACHEDPROXIES, "front", size=chance.randint(1, 3))
-        case 4:
-            await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": chance.random() < 0.5})
-        case 5:
-            world.sandbox.operator.kill()
-        case 6:
-            world.held ^= {f"cache-{chance.randrange(6)}"}
-        case _:
-            await world.sandbox.delete(DEPLOYMENTS, "front")
-    await asyncio.sleep(chance.choice((0.01, 0.3, 1, 2, 4, 8, 15)))
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_walk(seed: int) -> None:
-    chance = random.Random(seed)  # noqa: S311 - not a secret
-
-    async def scenario(world: World) -> None:
-        await both(world)
-        for _ in range(12):
-            await act(world, chance)
-        world.held.clear()
-        await world.change(MEMCACHEDPROXIES, "front", size=2, rollout={"paused": False})
-        await world.change(MEMCACHEDS, "cache", size=3)
-        await asyncio.sleep(4 * SETTLED)
-        world.check(3)
-
-    run(scenario, election=True, seed=seed)
 
 
 def test_restart_and_steady_state_write_nothing() -> None:

@@ -114,10 +114,6 @@ WRITES: dict[str, Callable[[User, str, Object], str]] = {
 }
 """The ways to write a whole manifest; each returns the warnings."""
 
-MERGE: Object = {"spec": {**dict.fromkeys(OWN), **COMMON}}
-JSON_PATCH = [{"op": "remove", "path": f"/spec/{name}"} for name in OWN if name not in COMMON]
-PATCHES: dict[str, tuple[Any, str]] = {"merge patch": (MERGE, "merge"), "JSON patch": (JSON_PATCH, "json")}
-
 
 def managed(obj: Object) -> list[str]:
     """Those of ADMITTED that a client has set."""
@@ -196,26 +192,6 @@ def test_removed_fields_have_their_defaults_as_in_a_new_object(
     stages((FIRST, steps))
 
 
-@pytest.mark.parametrize("way", PATCHES)
-def test_patch_that_removes_fields_sets_their_defaults(stages: Callable[..., None], user: User, way: str) -> None:
-    patch, kind = PATCHES[way]
-
-    def steps() -> None:
-        overwrite(user, "old", OWN)
-        overwrite(user, "new", COMMON)
-        before = user.get("old")
-        assert removed(user.patch("old", patch, kind, "--dry-run=server")) == REMOVED
-        assert user.get("old") == before, "a dry run"
-        assert removed(user.patch("old", patch, kind)) == REMOVED
-        assert user.spec("old") == user.spec("new")
-        before = user.get("old")
-        present = [step for step in patch if step["path"].split("/")[2] in before["spec"]] if kind == "json" else patch
-        assert removed(user.patch("old", present, kind)) == {}
-        assert user.get("old")["metadata"]["generation"] == before["metadata"]["generation"]
-
-    stages((FIRST, steps))
-
-
 @pytest.mark.parametrize("way", WRITES)
 def test_unchanged_manifest_has_no_effect_after_an_upgrade(stages: Callable[..., None], user: User, way: str) -> None:
     write = WRITES[way]
@@ -262,20 +238,3 @@ def test_object_without_the_defaults_stays_without(stages: Callable[..., None], 
         user.patch("never", {"metadata": {"finalizers": None}})
 
     stages((None, unadmitted), (FIRST, admitted))
-
-
-def test_other_writes_set_no_defaults(stages: Callable[..., None], user: User) -> None:
-    def steps() -> None:
-        overwrite(user, "old", OWN)
-        before = user.spec("old")
-        user.run("label", "memcached/old", "a=b")
-        user.patch("old", {"metadata": {"finalizers": ["example.com/hold"]}})
-        user.run("scale", "memcached/old", "--replicas=3")
-        user.run("patch", "memcached/old", "--subresource=status", "--type=merge", "-p", '{"status":{"replicas":1}}')
-        assert user.spec("old") == {**before, "size": 3}
-        user.run("delete", "memcached/old", "--wait=false")
-        assert removed(user.patch("old", {"spec": {"podDisruptionBudget": None}})) == {}
-        assert "podDisruptionBudget" not in user.spec("old"), "an object that is being deleted is not changed"
-        user.patch("old", {"metadata": {"finalizers": None}})
-
-    stages((FIRST, steps))

@@ -5,10 +5,8 @@ import gzip
 import logging
 import os
 import signal
-import socket
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -23,12 +21,12 @@ from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.registry import KINDS
 from memcached_process.addresses import Address
-from memcached_webhooks import bodies, certwatcher, server
+from memcached_webhooks import certwatcher, server
 from memcached_webhooks.admission import path_of
 from memcached_webhooks.review import ALLOWED, ReviewRequest, ReviewResponse
 from memcached_webhooks.server import AdmissionOptions, run
 from support.ports import free_port
-from support.streams import Streams, unverified
+from support.streams import unverified
 
 from .pairs import common_name, pair, write
 from .reviews import DEFAULT, MUTATE, VALIDATE, patch_of, review
@@ -177,34 +175,6 @@ def test_invalid_request_is_never_allowed(directory: Path):
     run_process(directory, scenario)
 
 
-@asynccontextmanager
-async def unfinished(client: Client, length: int) -> AsyncGenerator[Streams]:
-    """A review of this length of which all bytes except the last are sent."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", client.port, ssl=unverified())
-    head = f"POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-    writer.write(head.encode() + b" " * (length - 1))
-    try:
-        yield reader, writer
-    finally:
-        writer.transport.abort()
-
-
-def test_number_of_large_bodies_is_limited_and_small_ones_do_not_wait(directory: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(bodies, "MAX_LARGE_READS", 1)
-
-    async def scenario(client: Client) -> None:
-        large = ACCEPTED.ljust(100_000)
-        async with unfinished(client, 100_000):
-            await client.until_in_flight(1)
-            waiting = asyncio.create_task(client.post(VALIDATE, large))
-            await client.until_in_flight(2)
-            assert (await client.post(VALIDATE, review(obj({"size": 1}))))[0] == 200
-            assert not waiting.done()
-        assert (await waiting)[0] == 200
-
-    run_process(directory, scenario)
-
-
 def test_probes_and_metrics(directory: Path):
     async def scenario(client: Client) -> None:
         await client.post(VALIDATE, review(obj({"size": 0})))
@@ -349,18 +319,3 @@ def test_reviews_are_answered_during_the_shutdown_delay_and_connections_closed(d
             assert response.headers["Connection"] == "close"
 
     run_process(directory, scenario, delay=0.5)
-
-
-def test_address_in_use_ends_the_process(directory: Path):
-    with socket.create_server(("127.0.0.1", 0)) as in_use:
-        options = AdmissionOptions(
-            images=Images(DEFAULT),
-            certificate=directory / "tls.crt",
-            key=directory / "tls.key",
-            webhook=Address("127.0.0.1", in_use.getsockname()[1]),
-            probes=None,
-            metrics=None,
-            shutdown_delay=0,
-        )
-        with pytest.raises(OSError, match="Address already in use"):
-            asyncio.run(asyncio.wait_for(run(options), 10))

@@ -14,8 +14,6 @@ from corners import server
 from integration import confined
 from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
-from integration.issuing import Installation, configuration
-from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from project.environment import use_kubectl
@@ -89,16 +87,3 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
     plane.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     yield name
     plane.delete(Key(NAMESPACES, "", name))
-
-
-@pytest.fixture
-def installation(plane: ControlPlane, namespace: str) -> Iterator[Installation]:
-    """An installation without a certificate."""
-    created = Installation(
-        plane, WebhookNames(namespace, "cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating")
-    )
-    for key in created.configurations:
-        plane.create(key.resource, configuration(key))
-    yield created
-    for key in created.configurations:
-        plane.delete(key)

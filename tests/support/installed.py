@@ -140,37 +140,3 @@ def without_webhook() -> Generator[None]:
     finally:
         scale(2, WEBHOOK)
         wait_until_up()
-
-
-@contextmanager
-def without_configurations() -> Generator[None]:
-    """Delete our webhook configurations until the block ends, then restore them with the same CA bundle."""
-    trusted = bundles()[0]
-    try:
-        for kind, name in CONFIGURATIONS.items():
-            kubectl("delete", kind, name)
-        yield
-    finally:
-        restore(*CONFIGURATIONS)
-        trust(trusted)
-        wait_until_up()
-
-
-@contextmanager
-def without_rules() -> Generator[None]:
-    """Let the CRD accept any spec until the block ends, as a CRD without our rules would."""
-    plain: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    name = "memcacheds.cache.example.com"
-    crd = yaml.safe_load(yaml.safe_dump(next(obj for obj in rendered() if obj["metadata"]["name"] == name)))
-    for version in crd["spec"]["versions"]:
-        schema = version["schema"]["openAPIV3Schema"]
-        schema.pop("x-kubernetes-validations")
-        schema["properties"]["spec"] = plain
-        version["subresources"].pop("scale")
-    try:
-        kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=crd)
-        eventually(lambda: CRD_SIZE_ERROR not in admission_error(size=0), READY, "the CRD has no rules")
-        yield
-    finally:
-        restore("CustomResourceDefinition")
-        eventually(lambda: CRD_SIZE_ERROR in admission_error(size=0), READY, "the CRD's rules are restored")

@@ -138,12 +138,3 @@ def test_changed_ports_keep_their_node_ports_with_one_write_each(namespace: str,
     kube.apply(appservice(namespace, ports=[], resources=SMALL))
     assert node_ports(wait_until_ready(namespace)) == {}
     eventually(lambda: kube.get("services", namespace, "app") is None, description="the Service is deleted")
-
-
-def test_server_side_apply_does_not_conflict_with_defaults(namespace: str) -> None:
-    obj = appservice(namespace, ports=[{"port": 80}, {"port": 81}], resources=SMALL)
-    for _ in range(2):
-        kube.apply(obj, "--server-side")
-    obj["spec"]["ports"][1]["port"] = 82
-    kube.apply(obj, "--server-side")
-    assert set(node_ports(wait_until_ready(namespace))) == {80, 82}

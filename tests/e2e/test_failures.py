@@ -7,7 +7,7 @@ import pytest
 
 from support import kube
 from support.images import load_program
-from support.kube import Object, eventually, must_get
+from support.kube import Object, eventually
 from support.memcached import (
     IMAGE,
     SMALL,
@@ -125,25 +125,3 @@ def run_logs_command(message: str) -> None:
 def restarts(namespace: str, name: str) -> int:
     """The restarts of an object's containers."""
     return sum(kube.restart_counts(pods_of(namespace, name)).values())
-
-
-def test_pods_that_cannot_be_created_or_scheduled_are_reported(namespace: str) -> None:
-    kube.apply(small(namespace, "large", resources={"requests": {"cpu": "5000"}}))
-
-    def reported() -> bool:
-        available = conditions(namespace, "large").get("Available", {})
-        assert available.get("status") == "False", available
-        return "cannot be scheduled" in available["message"] and "cpu" in available["message"].lower()
-
-    eventually(reported, READY, "Available reports that the pod cannot be scheduled")
-    quota: Object = {"apiVersion": "v1", "kind": "ResourceQuota", "spec": {"hard": {"pods": "0"}}}
-    kube.apply({**quota, "metadata": {"name": "none", "namespace": namespace}})
-    denied = {"denied": "Pooled", "denied-slots": "Stable"}
-    for name, identity in denied.items():
-        kube.apply(small(namespace, name, identity=identity))
-    for name in denied:
-        assert "exceeded quota: none" in wait_until_degraded(namespace, "ApplyFailed", name)["message"]
-    kube.kubectl("delete", "quota/none", "-n", namespace)
-    for name in denied:
-        wait_until_ready(namespace, name)
-    assert must_get("memcacheds", namespace, "large")["status"]["readyReplicas"] == 0

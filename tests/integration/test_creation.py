@@ -1,6 +1,5 @@
 """Pods that cannot be created, with the controllers of Kubernetes: each message, and its remedy as it is written."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -9,12 +8,11 @@ from typing import Any
 import pytest
 
 from integration.control_plane import ControlPlane, eventually
-from integration.test_manager import cache, create, operator_requests, patch, run_operator, wait_until_ready
-from memcached_api.annotations import RETRY_ANNOTATION
+from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Key, Object, Resource
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.workloads.problems import creation
 from support.draining import condition
@@ -22,7 +20,6 @@ from support.draining import condition
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")
 LIMITS = Resource("", "v1", "LimitRange", "limitranges")
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
-PRIORITIES = Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses")
 RUNTIMES = Resource("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses")
 KINDS = (memcached(Images("example.com/memcached:1")), appservice())
 SMALL: Object = {"resources": {"requests": {"memory": "128Mi"}, "limits": {"memory": "128Mi"}}}
@@ -166,61 +163,6 @@ def test_each_cause_is_reported_until_its_remedy_is_applied(
         run_operator(plane, (namespace,), scenario)
     finally:
         plane.delete(Key(RUNTIMES, "", "nope"))
-
-
-def test_slot_that_is_not_created_again_during_a_pause_and_after_a_restart(
-    plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The status stays as it is after a restart of the operator. A retry changes no pod, and ends with its cause."""
-    key, workload = Key(MEMCACHEDS, namespace, "cache"), Key(STATEFULSETS, namespace, "cache")
-    text = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
-
-    async def first(client: ApiClient) -> None:
-        await create(client, cache(namespace, size=2, identity="Stable", rollout={"paused": True}))
-        await eventually(lambda: are_ready(client, 2))
-        await make(client, QUOTAS, obj(QUOTAS, "q", namespace, spec={"hard": {"pods": "1"}}))
-        await remove(client, Key(PODS, namespace, "cache-1"))
-        await eventually(partial(reported, client, key, "ApplyFailed", text))
-
-    async def are_ready(client: ApiClient, number: int) -> bool:
-        found = await client.get(key)
-        return found is not None and found.get("status", {}).get("readyReplicas") == number
-
-    async def second(client: ApiClient) -> None:
-        audit = plane.audit()
-        before = await client.get(workload)
-        assert before is not None
-        tried = before["metadata"]["annotations"].pop(RETRY_ANNOTATION, None)  # on a slow machine, before the restart
-
-        async def is_read() -> bool:
-            requests = operator_requests(namespace, audit.requests(b"events"))
-            return any((each["verb"], each["objectRef"]["resource"]) == ("list", "events") for each in requests)
-
-        await eventually(is_read)
-        await asyncio.to_thread(audit.wait_until_quiet, 2, namespace)
-        assert audit.writes(namespace) == {}
-        hasten(monkeypatch)
-
-        async def is_tried_again() -> bool:
-            live = await client.get(workload)
-            return live is not None and live["metadata"]["annotations"].get(RETRY_ANNOTATION) not in (None, tried)
-
-        await eventually(is_tried_again)
-        await patch(client, Key(QUOTAS, namespace, "q"), {"spec": {"hard": {"pods": "2"}}})
-        await eventually(lambda: are_ready(client, 2))
-        await asyncio.to_thread(audit.wait_until_quiet, 3, namespace)
-        after = await client.get(workload)
-        assert after is not None
-        assert after["metadata"]["annotations"].pop(RETRY_ANNOTATION)
-        assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
-        assert after["metadata"]["generation"] == before["metadata"]["generation"]
-        assert audit.writes(namespace)["delete pods"] == 0
-        found = await client.get(key)
-        assert found is not None
-        assert condition(found, "Degraded")["message"] == "All components are healthy"
-
-    run_operator(plane, (namespace,), first)
-    run_operator(plane, (namespace,), second)
 
 
 def test_paused_deployment_reports_the_cause_and_no_old_one(

@@ -152,22 +152,3 @@ def test_agent_that_never_ran_is_corrected_together_with_its_limit() -> None:
     cluster.change_spec(spec(agent=agent, **MORE))
     cluster.run(5 * MINUTE)
     checks.end(complete=True)
-
-
-@pytest.mark.parametrize("limit", [1, 3])
-def test_no_slot_is_deleted_while_the_cluster_rejects_pods(limit: int) -> None:
-    """A slot lost its pod, and a user sets restartedAt, as a message says."""
-    checks = Checks()
-    cluster = Cluster(random.Random(0), spec(size=4), Resize.ANY, checks.step)  # noqa: S311 - no secret
-    checks.cluster = cluster
-    cluster.run(2 * MINUTE)
-    cluster.quota = True
-    cluster.delete("cache-0")
-    cluster.run(MINUTE)
-    assert "Pods cannot be created: exceeded quota" in cluster.status()["Degraded"]["message"]
-    cluster.change_spec(spec(size=4, rollout={"maxUnavailable": limit, "restartedAt": "2030-01-01T12:00:00Z"}))
-    cluster.run(30 * MINUTE)
-    assert (len(cluster.kubelets), cluster.writes) == (3, 0)
-    cluster.quota = False
-    cluster.run(20 * MINUTE)
-    checks.end(complete=True)

@@ -7,13 +7,13 @@ import re
 import uuid
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import aiohttp
 import pytest
 
 from faults.state import difference
-from integration.api_scripts import SCRIPTS
+from integration import api_children, api_objects
 from integration.api_steps import NAMESPACE, Step
 from integration.control_plane import NAMESPACES, ControlPlane, without_controllers
 from memcached_operator.kube.config import Config
@@ -28,6 +28,8 @@ GENERATED = re.compile("gen-[a-z0-9]{5}")
 MASKED = ("resourceVersion", "uid", "nodePort", "continue", "remainingItemCount", "healthCheckNodePort")
 """Fields whose values differ between servers."""
 WATCH_SECONDS = 1
+SCRIPTS: Final[Mapping[str, list[Step]]] = {**api_children.SCRIPTS, **api_objects.SCRIPTS}
+"""Scripts of requests to which the simulated API server must respond as a real one does."""
 
 
 class Simulation:

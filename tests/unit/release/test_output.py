@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import io
 import json
-import shutil
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from release.errors import ReleaseError
 from release.output import images, layouts, provenance, registry, sbom, signing
 from release.output.artifacts import HUB, Artifacts
 from release.output.layouts import Layout
@@ -87,27 +85,6 @@ def artifacts(tmp_path: Path) -> Artifacts:
     return made
 
 
-def test_release_names_its_images_by_digest(artifacts: Artifacts) -> None:
-    assert artifacts.names() == NAMES
-    lines = (artifacts.root / "images.txt").read_text().splitlines()
-    assert lines == [f"{NAMES[part]}@{artifacts.layout(part).digest}" for part in sorted(NAMES)]
-    artifacts.check()
-
-
-def test_files_alone_are_verified_as_with_the_images(artifacts: Artifacts) -> None:
-    """Users download the files; the images are in the registry."""
-    signer = signing.Signer("cosign.pub")
-    expected = sorted(signing.verify(artifacts.published(), artifacts.root, signer))
-    shutil.rmtree(artifacts.root / "images")
-    artifacts.check()
-    assert sorted(signing.verify(artifacts.released(), artifacts.root, signer)) == expected
-    with pytest.raises(ReleaseError, match="has no images: build the release"):
-        artifacts.published()
-    (artifacts.root / "SHA256SUMS").unlink()
-    with pytest.raises(ReleaseError, match="SHA256SUMS is missing: build the release"):
-        artifacts.check()
-
-
 def test_provenance_names_the_source_and_the_base_images() -> None:
     base = f"docker.io/library/python:3.13-slim@sha256:{'b' * 64}"
     origin = provenance.Origin(
@@ -122,27 +99,6 @@ def test_provenance_names_the_source_and_the_base_images() -> None:
     statement = provenance.statement(provenance.subjects({"op": "sha256:1"}, {"f": "2"}), made)
     assert statement["subject"] == [{"name": "f", "digest": {"sha256": "2"}}, {"name": "op", "digest": {"sha256": "1"}}]
     assert (statement["_type"], statement["predicateType"]) == (provenance.STATEMENT, provenance.PREDICATE)
-
-
-def test_everything_is_signed_and_verified(artifacts: Artifacts) -> None:
-    published = artifacts.published("localhost:5000")
-    signer = signing.Signer("cosign.key", plain_http=True)
-    made = list(signing.publish(published, artifacts.root / "p.json", artifacts.root, signer))
-    checked = list(signing.verify(artifacts.released("localhost:5000"), artifacts.root, signer))
-    signed = {words[-1] for words in made if words[1] in {"sign", "sign-blob"}}
-    verified = {words[-1] for words in checked if words[1] in {"verify", "verify-blob"}}
-    assert {each.partition("@")[0] for each in signed if "@" in each} == {
-        f"localhost:5000/{name.partition('/')[2].rpartition(':')[0]}" for name in NAMES.values()
-    }
-    assert verified == {f"localhost:5000/{name.partition('/')[2]}" for name in NAMES.values()} | {
-        str(artifacts.root / "SHA256SUMS")
-    }
-    assert checked[0][1] == "verify-blob", "the digests of the images are trusted only if the list of them is signed"
-    attested = [words[-1] for words in made if words[1] == "attest"]
-    assert len(attested) == len([words for words in checked if words[1] == "verify-attestation"]) == 5 + 2 * 2
-    assert all(
-        "--key" in words and "--allow-http-registry" in words for words in made if words[1] in {"sign", "attest"}
-    )
 
 
 def test_metadata_for_artifact_hub_is_pushed_beside_the_chart_and_not_signed(

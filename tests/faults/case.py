@@ -103,16 +103,16 @@ async def prepare(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> N
     await asyncio.sleep(STATUS_PERIOD)
 
 
-async def user_action(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
+async def user_action(sandbox: Sandbox, workload: Workload) -> None:
     """Perform the user's action: create, change or delete the object, or change the one that it names."""
     if (beside := workload.beside) is not None and beside.then is not None:
         await sandbox.change(beside.resource, beside.name, beside.first, beside.then)
     elif workload.then is None:
-        await sandbox.delete(workload.resource, name)
+        await sandbox.delete(workload.resource, VICTIM)
     elif workload.first is None:
-        await sandbox.create(workload.resource, name, workload.then)
+        await sandbox.create(workload.resource, VICTIM, workload.then)
     else:
-        await sandbox.change(workload.resource, name, workload.first, workload.then)
+        await sandbox.change(workload.resource, VICTIM, workload.first, workload.then)
 
 
 async def wait_beside(sandbox: Sandbox, workload: Workload, seconds: float = READY_TIMEOUT) -> None:
@@ -130,9 +130,9 @@ async def wait_beside(sandbox: Sandbox, workload: Workload, seconds: float = REA
     await wait_until(poll, seconds, f"{beside.resource.kind} {beside.name} has {size} slots, and proxies use them")
 
 
-async def wait_all_deleted(sandbox: Sandbox, workload: Workload, name: str = VICTIM) -> None:
+async def wait_all_deleted(sandbox: Sandbox, workload: Workload) -> None:
     """Wait until an object and its children are deleted."""
     for resource in (workload.resource, *CHILDREN):
-        await sandbox.wait_deleted(resource, name)
+        await sandbox.wait_deleted(resource, VICTIM)
     for resource, suffix in SLOT_CHILDREN:
-        await sandbox.wait_deleted(resource, f"{name}{suffix}")
+        await sandbox.wait_deleted(resource, f"{VICTIM}{suffix}")

@@ -72,24 +72,17 @@ async def wait_for_state(
 
 
 async def check_stable(
-    sandbox: Sandbox,
-    resource: Resource,
-    expected: Reference,
-    seconds: float,
-    name: str = VICTIM,
-    *,
-    loose: bool = False,
-    allowed_exits: int = 0,
+    sandbox: Sandbox, resource: Resource, expected: Reference, seconds: float, *, loose: bool = False
 ) -> None:
     """Check everything after the fault: state, counts, a period without writes, exits and log."""
-    await wait_for_state(sandbox, resource, expected, seconds, name, loose=loose)
+    await wait_for_state(sandbox, resource, expected, seconds, loose=loose)
     await check_quiet(sandbox)
-    await wait_for_state(sandbox, resource, expected, 1, name, loose=loose)
+    await wait_for_state(sandbox, resource, expected, 1, loose=loose)
     requests = sandbox.proxy.requests
     for verb, wanted in (("create", expected.created), ("delete", expected.deleted)):
-        found = requests.counts(verb, name)
+        found = requests.counts(verb, VICTIM)
         sandbox.check(found == wanted, f"children with {verb}: got {dict(found)}, want {dict(wanted)}")
-    check_operator(sandbox, allowed_exits)
+    check_operator(sandbox)
 
 
 async def check_quiet(sandbox: Sandbox) -> None:

@@ -30,7 +30,6 @@ from support.monitors import monitor_crd
 from support.waiting import COMMAND, READY
 
 T = TypeVar("T")
-C = TypeVar("C", bound=ApiClient)
 
 ROOT = Path(__file__).parents[2]
 CRD_FILES = sorted((ROOT / "config/crd/bases").glob("*.yaml"))
@@ -152,10 +151,10 @@ KEPT: Final = 5.0
 
 
 @asynccontextmanager
-async def client_of(connection: Config, client_class: type[C] = ApiClient) -> AsyncGenerator[C]:
-    """A client like the operator's, or of another class."""
+async def client_of(connection: Config) -> AsyncGenerator[ApiClient]:
+    """A client like the operator's."""
     async with connection.session() as session:
-        yield client_class(connection, session)
+        yield ApiClient(connection, session)
 
 
 @contextmanager

@@ -43,12 +43,12 @@ class Traffic:
         """Stop after the next reply."""
         self._stopped.set()
 
-    def until_served(self, number: int = 100) -> None:
-        """Wait until so many more replies have arrived."""
-        last, deadline = self.replies + number, time.monotonic() + SECONDS
+    def until_served(self) -> None:
+        """Wait until 100 more replies have arrived."""
+        last, deadline = self.replies + 100, time.monotonic() + SECONDS
         while self.replies < last:
             assert not self._stopped.is_set(), "a request failed"
-            assert time.monotonic() < deadline, f"{last - self.replies} of {number} replies are missing"
+            assert time.monotonic() < deadline, f"{last - self.replies} of 100 replies are missing"
             time.sleep(0.01)
 
     def _look_up(self, key: int) -> None:

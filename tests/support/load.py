@@ -47,9 +47,9 @@ class Load:
         hits, misses = sum(each.hits for each in found), sum(each.misses for each in found)
         return hits / (hits + misses) if hits + misses else None
 
-    def lowest(self, since: int, window: int = 10) -> float:
-        """The lowest hit ratio of all slots in any window of these seconds."""
-        ratios = [self.ratio(at, at + window) for at in range(since, self.now() - window)]
+    def lowest(self, since: int) -> float:
+        """The lowest hit ratio of all slots in any 10 seconds."""
+        ratios = [self.ratio(at, at + 10) for at in range(since, self.now() - 10)]
         return min((each for each in ratios if each is not None), default=1.0)
 
     def record(self, hits: int, misses: int, failed: int) -> None:

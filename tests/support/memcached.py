@@ -118,13 +118,13 @@ def ready_addresses(namespace: str, name: str = "cache") -> set[str]:
     return {address for endpoint in endpoints if endpoint["conditions"]["ready"] for address in endpoint["addresses"]}
 
 
-def exhaust_memory(pod: Object, mebibytes: int, port: int = 11211) -> None:
+def exhaust_memory(pod: Object, mebibytes: int) -> None:
     """Let memcached allocate so much memory for one request that the kernel kills it.
 
     For every hit of a `get`, memcached holds a response of more than 1 KiB until all are sent. By default, their number
     is not limited.
     """
-    with socket.create_connection((pod["status"]["podIP"], port), waiting.REQUEST) as connection:
+    with socket.create_connection((pod["status"]["podIP"], 11211), waiting.REQUEST) as connection:
         connection.sendall(b"set k 0 0 1\r\nx\r\n")
         assert connection.recv(64) == b"STORED\r\n"
         with suppress(ConnectionError):

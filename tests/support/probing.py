@@ -32,12 +32,12 @@ class ProbeResults:
 
 
 @contextmanager
-def probing(probe: Callable[[], str], pause: float = PAUSE) -> Generator[ProbeResults]:
+def probing(probe: Callable[[], str]) -> Generator[ProbeResults]:
     """Call `probe` repeatedly in a thread until the block ends; it returns an error, or an empty string."""
     results, ended = ProbeResults(), threading.Event()
 
     def work() -> None:
-        while not ended.wait(pause):
+        while not ended.wait(PAUSE):
             started = time.monotonic()
             if error := probe():
                 results.failures.append((started, error))

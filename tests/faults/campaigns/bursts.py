@@ -82,9 +82,9 @@ class Setup:
             check_defaults(self.sandbox, obj)
 
 
-def minimal_spec(kind: Kind[Any], number: int = 0) -> Object:
+def minimal_spec(kind: Kind[Any]) -> Object:
     """A valid spec without the fields that admission sets."""
-    return {**VALID[kind.name], "size": 1 + number}
+    return {**VALID[kind.name], "size": 1}
 
 
 async def parallel_writes(setup: Setup) -> None:

@@ -268,12 +268,12 @@ async def wait_until_reported(sandbox: Sandbox, grant: Grant) -> None:
     await wait_until(poll, REPORT_TIMEOUT, f"{grant.message!r} is reported")
 
 
-async def in_some_condition(sandbox: Sandbox, message: str, reason: str = c.APPLY_FAILED) -> bool:
-    """Whether a condition of any object has this text and reason."""
+async def in_some_condition(sandbox: Sandbox, message: str) -> bool:
+    """Whether a condition of any object has this text, and the reason of a write that failed."""
     for resource in (MEMCACHEDS, MEMCACHEDPROXIES, APPSERVICES):
         items, _ = await listed(sandbox.client, resource, sandbox.namespace)
         for condition in (each for item in items for each in nested_list(item, "status", "conditions")):
-            if message in condition["message"] and condition["reason"] == reason:
+            if message in condition["message"] and condition["reason"] == c.APPLY_FAILED:
                 return True
     return False
 

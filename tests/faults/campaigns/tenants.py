@@ -312,8 +312,9 @@ async def create_undeletable(found: Flooded, number: int = 200) -> None:
     await wait_until(partial(_is_calm, found), 120, "few objects are read")
 
 
-async def _is_calm(found: Flooded, seconds: float = 5.0) -> bool:
+async def _is_calm(found: Flooded) -> bool:
     """Whether there were few reads: each new object reads what remains of the children of an earlier one once."""
+    seconds = 5.0
     return len(_reads(found, time.monotonic() - seconds)) <= MAX_READS * seconds
 
 

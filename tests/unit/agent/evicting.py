@@ -12,11 +12,9 @@ CHUNKS: Final = Chunks({SLAB: SIZE, 6: 1000}, 1.0)
 STARTED: Final = 1_795_679_961
 
 
-def eviction(
-    gid: int, key: object, *, at: int = STARTED, ttl: int = -1, slab: int = SLAB, size: int = 10, fetch: str = "no"
-) -> bytes:
+def eviction(gid: int, key: object, *, at: int = STARTED, ttl: int = -1) -> bytes:
     """The line of an eviction."""
-    words = f"ts={at}.{gid % 7} gid={gid} type=eviction key={key} fetch={fetch} ttl={ttl} la=3 clsid={slab} size={size}"
+    words = f"ts={at}.{gid % 7} gid={gid} type=eviction key={key} fetch=no ttl={ttl} la=3 clsid={SLAB} size=10"
     return words.encode()
 
 

@@ -135,10 +135,10 @@ def test_missing_right_is_named_if_a_name_may_be_that_of_a_proxy(
     assert (right in result.error) == (code == 5)
 
 
-def use_slots(world: World, *pods: Object, number: int = 3) -> None:
-    """A proxy with these pods, in front of the cache with this number of slots."""
-    world.use(memcached({"size": number}), number)
-    world.kubectl.objects |= {PROXIES: [proxy(slots=number)], "pods": [*world.pods, *pods]}
+def use_slots(world: World, *pods: Object) -> None:
+    """A proxy with these pods, in front of the cache with three slots."""
+    world.use(memcached({"size": 3}), 3)
+    world.kubectl.objects |= {PROXIES: [proxy(slots=3)], "pods": [*world.pods, *pods]}
 
 
 KEYS = {f"user:{number}": slot for number, slot in ((7, slot_of(b"user:7", 3)), (8, slot_of(b"user:8", 3)))}

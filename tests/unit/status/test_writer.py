@@ -270,11 +270,11 @@ def test_status_that_another_client_writes_at_the_same_time_is_corrected(monkeyp
     run_scenario(scenario)
 
 
-def controlled_pod(name: str, kind: str = "ReplicaSet", controller: str = "cache-5d4f") -> Object:
-    """A running pod with our labels and this controller."""
+def controlled_pod(name: str) -> Object:
+    """A running pod with our labels and a ReplicaSet."""
     pod = builders.pod(name)
     labels = pod["metadata"]["labels"] | {"pod-template-hash": "5d4f"}
-    reference = {"apiVersion": "apps/v1", "kind": kind, "name": controller, "uid": "rs", "controller": True}
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cache-5d4f", "uid": "rs", "controller": True}
     return {**pod, "metadata": {**pod["metadata"], "labels": labels, "ownerReferences": [reference]}}
 
 

@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,14 +15,13 @@ from simulation.api.access import Access, Attributes
 from simulation.api.errors import StatusError
 from simulation.api.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, ROLE_BINDINGS, ROLES
 from simulation.api.merging import merge
-from simulation.api.patches import json_patch, merge_patch, strategic_merge_patch
+from simulation.api.patches import json_patch, strategic_merge_patch
 from simulation.api.schema import SET, keyed, struct
-from simulation.api.selectors import matcher
-from simulation.api.server import ApiServer, Reply, Request, Subscription
+from simulation.api.server import ApiServer, Request, Subscription
 from simulation.api.storage import Storage
 
 SPACE = "test"
-MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
 LISTS = struct({"items": keyed("name"), "set": SET})
 
 
@@ -49,11 +48,11 @@ class Server(ApiServer):
         assert status == 201, obj
         return obj
 
-    def follow(self, version: str = "", resource: Resource = CONFIG_MAPS, **query: str) -> list[Object]:
-        """Watch a resource from now on, or from a version; the list grows with the events."""
+    def follow(self, version: str = "", **query: str) -> list[Object]:
+        """Watch ConfigMaps from now on, or from a version; the list grows with the events."""
         events: list[Object] = []
         query = {"watch": "true", "resourceVersion": version or str(self.version), **query}
-        request = Request("GET", resource.path(SPACE), query)
+        request = Request("GET", CONFIG_MAPS.path(SPACE), query)
         assert isinstance(self.watch(request, lambda line: events.append(json.loads(line))), Subscription)
         return events
 
@@ -61,31 +60,6 @@ class Server(ApiServer):
 def types(events: list[Object]) -> list[str]:
     """Each event with the name of its object."""
     return [f"{event['type']} {event['object']['metadata'].get('name', '')}".strip() for event in events]
-
-
-def fields(*paths: str) -> field_sets.Fields:
-    """A set."""
-    return field_sets.of(*paths)
-
-
-@pytest.mark.parametrize(
-    ("function", "one", "other", "want"),
-    [
-        (field_sets.union, fields("a", "b.c"), fields("b", "b.d"), fields("a", "b", "b.c", "b.d")),
-        (field_sets.intersection, fields("a", "b.c"), fields("a.x", "b", "b.c"), fields("b.c")),
-        (field_sets.difference, fields("a", "a.b", "c"), fields("a", "d"), fields("a.b", "c")),
-        (field_sets.difference, fields("a.b"), fields("a"), fields("a.b")),
-        (field_sets.without, fields("a.b", "c"), fields("a"), fields("c")),
-        (field_sets.within, fields("a.b", "c.d.e"), {"f:c": {"*": fields("e")}}, fields("c.d.e")),
-    ],
-)
-def test_sets_of_fields(
-    function: Callable[[field_sets.Fields, field_sets.Fields], field_sets.Fields],
-    one: field_sets.Fields,
-    other: field_sets.Fields,
-    want: field_sets.Fields,
-) -> None:
-    assert function(one, other) == want
 
 
 def test_a_set_in_json() -> None:
@@ -104,20 +78,6 @@ def test_merged_lists_keep_their_order(live: str, applied: str, want: str) -> No
         return {"items": [{"name": name} for name in names], "set": list(names)}
 
     assert merge(LISTS, named(live), named(applied)) == named(want)
-
-
-@pytest.mark.parametrize(
-    ("patch", "want"),
-    [
-        ({"a": {"c": 2}}, {"a": {"b": 1, "c": 2}, "x": [1]}),
-        ({"a": {"b": None}, "x": None}, {"a": {}}),
-        ({"a": [1], "y": {"z": None, "w": 1}}, {"a": [1], "x": [1], "y": {"w": 1}}),
-    ],
-)
-def test_merge_patches(patch: Object, want: Object) -> None:
-    obj = {"a": {"b": 1}, "x": [1]}
-    assert merge_patch(obj, patch) == want
-    assert obj == {"a": {"b": 1}, "x": [1]}
 
 
 @pytest.mark.parametrize(
@@ -160,29 +120,6 @@ def test_json_patches(operation: Object, want: Object | None) -> None:
 def test_strategic_merge_patches(patch: Object, want: Object) -> None:
     obj = {"env": [{"name": "a", "value": "1"}, {"name": "b"}]}
     assert strategic_merge_patch(struct({"env": keyed("name")}), obj, patch) == want
-
-
-@pytest.mark.parametrize(
-    ("labels", "selected", "want"),
-    [
-        ("", "", True),
-        ("a=1", "", True),
-        ("a==1,b=2", "", True),
-        ("a=2", "", False),
-        ("a!=2,c!=1", "", True),
-        ("a in (1, 3),b notin (3)", "", True),
-        ("a in (2)", "", False),
-        ("a,!c", "", True),
-        ("c", "", False),
-        ("", "metadata.name=x,status.phase!=Running", True),
-        ("", "metadata.name=y", False),
-        ("", "spec.nodeName=", True),
-        ("", "involvedObject.uid=u", True),
-    ],
-)
-def test_selectors(labels: str, selected: str, want: bool) -> None:
-    obj = {"metadata": {"name": "x", "labels": {"a": "1", "b": "2"}}, "involvedObject": {"uid": "u"}}
-    assert matcher(labels, selected)(obj) is want
 
 
 def test_writes_without_a_change_keep_the_version() -> None:
@@ -353,15 +290,6 @@ def test_permissions(user: str, wanted: Attributes, allowed: bool) -> None:
     everyone = {"kind": "Group", "name": "system:authenticated"}
     store(CLUSTER_ROLE_BINDINGS, "", roleRef={"kind": "ClusterRole", "name": "r"}, subjects=[everyone])
     assert Access(storage).allows(user, wanted) is allowed
-
-
-def test_a_watch_without_permission_is_rejected() -> None:
-    reply = Server().watch(Request("GET", CONFIG_MAPS.path(SPACE), {"watch": "1"}, user="someone"), lambda _: None)
-    assert isinstance(reply, Reply)
-    assert json.loads(reply.body)["message"] == (
-        'configmaps is forbidden: User "someone" cannot watch resource "configmaps" in API group "" '
-        'in the namespace "test"'
-    )
 
 
 def test_discovery() -> None:

@@ -1,7 +1,7 @@
 """Admission of the deployed operator as a user of kubectl sees it: the defaults, and one warning.
 
 tests/unit/api and tests/unit/webhooks test all rules, defaults and warnings, tests/integration/test_rules.py those of
-the CRDs. test_systems.py has a rejection and test_updates.py a warning about items.
+the CRDs. test_systems.py tests a rejection, and test_updates.py a warning about items.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A namespace with caches can be deleted. The simulation has deleted and recreated objects."""
+"""A namespace with caches can be deleted. The simulation tests objects that are deleted and created again."""
 
 import pytest
 

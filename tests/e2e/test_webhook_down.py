@@ -1,4 +1,4 @@
-"""The deployed operator while the webhook does not run. The fault cases admission/down/* have every write."""
+"""The deployed operator while the webhook does not run. The fault cases admission/down/* test every write."""
 
 from collections.abc import Iterator
 

@@ -63,7 +63,7 @@ CAMPAIGNS: Final = {
     "stale": "stale lists, late events, and objects that are recreated while their watch is delayed",
     "missed": "the spec changes while the operator is down or receives no events",
     "drift": "another client changes, deletes or adopts a child",
-    "pods": "pods do not start because of their image, their resources or a missing Secret",
+    "pods": "pods do not start, because no node has room or a Secret is missing",
     "admission": "the webhook fails",
     "certificates": "the certificate files change, or the issuer's objects change",
     "fuzz": "random objects",

@@ -45,7 +45,6 @@ async def wait_for_state(
     resource: Resource,
     expected: Reference,
     seconds: float,
-    name: str = VICTIM,
     *,
     loose: bool = False,
 ) -> None:
@@ -58,11 +57,11 @@ async def wait_for_state(
 
     async def poll() -> bool:
         nonlocal last
-        obj = await sandbox.get(resource, name)
+        obj = await sandbox.get(resource, VICTIM)
         if expected.state[resource.plural] is not None and not is_ready(obj):
             last = f"it is not ready: {_conditions(obj)}"
             return False
-        found = await state_of(sandbox.client, resource, sandbox.namespace, name)
+        found = await state_of(sandbox.client, resource, sandbox.namespace, VICTIM)
         last = difference(comparable(found), comparable(expected.state))
         return not last
 

@@ -33,7 +33,6 @@ from support.ports import free_port
 SKMEM = re.compile(r"skmem:\(r(\d+),.*?,f(\d+),w(\d+),")
 START_TIMEOUT = 60.0
 """Seconds until the process serves, on a very busy machine: 0.5 on an idle one."""
-READS = "certwatcher_read_certificate_total"
 ERRORS = "certwatcher_read_certificate_errors_total"
 MUTATE, VALIDATE = "mutate", "validate"
 KINDS = (MEMCACHED, APPSERVICE)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 from integration.control_plane import ControlPlane, client_of
 from memcached_operator.certificates.issuer import (
@@ -53,8 +54,8 @@ class Installation:
         async def run() -> None:
             async with client_of(self.plane.connection) as client:
                 issuer = Issuer(client, self.names, LIFETIME)
-                vars(issuer)["_now"] = lambda: datetime.now(UTC) + after
-                await issuer.check()
+                with mock.patch.object(issuer, "_now", side_effect=lambda: datetime.now(UTC) + after):
+                    await issuer.check()
 
         asyncio.run(run())
 

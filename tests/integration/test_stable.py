@@ -12,7 +12,7 @@ from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, missing, run_operator, wait_until_ready
 from integration.test_placing_budgets import QUIET, STATUS
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
+from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.updates.observed import ready_since
 from memcached_operator.workloads.pods import is_active
@@ -45,12 +45,6 @@ CHANGES: list[tuple[Object, dict[str, int]]] = [
 def stable(namespace: str, name: str = "cache", **spec: Any) -> Object:
     """A Memcached with slots."""
     return cache(namespace, name, **{"identity": "Stable", **spec})
-
-
-async def image_of(client: ApiClient, namespace: str) -> str:
-    """The image in the pod template of the StatefulSet `cache`."""
-    found = await client.get(Key(STATEFULSETS, namespace, "cache")) or {}
-    return nested_map(found, "spec", "template", "spec")["containers"][0]["image"]
 
 
 async def degraded(client: ApiClient, namespace: str, name: str, reason: str) -> Object | None:

@@ -38,12 +38,6 @@ def rendered(overlay: str = "config/default") -> tuple[Object, ...]:
     return tuple(yaml.safe_load_all(kubectl("kustomize", str(ROOT / overlay)).stdout))
 
 
-def restore(*kinds: str) -> None:
-    """Apply the objects of these kinds as `make deploy` does, to restore exactly its fields."""
-    text = yaml.safe_dump_all(obj for obj in rendered() if obj["kind"] in kinds)
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
-
-
 def pods(component: str) -> list[Object]:
     """The pods of one process, without those being deleted."""
     selector = f"app.kubernetes.io/name=memcached-operator,app.kubernetes.io/component={component}"

@@ -41,9 +41,9 @@ def _volumes(pod: Object) -> list[str]:
     return [volume["name"] for volume in nested_list(pod, "spec", "volumes")]
 
 
-async def set_waiting(client: ApiClient, pod: Object, since: float = 60) -> None:
-    """A kubelet waits for the volumes of a pod that was scheduled `since` seconds ago."""
-    conditions = [_condition("PodScheduled", since), _condition("PodReadyToStartContainers", since, "False")]
+async def set_waiting(client: ApiClient, pod: Object) -> None:
+    """A kubelet waits for the volumes of a pod that was scheduled a minute ago."""
+    conditions = [_condition("PodScheduled", 60), _condition("PodReadyToStartContainers", 60, "False")]
     state = {"waiting": {"reason": "ContainerCreating"}}
     await _set_status(client, pod, "Pending", conditions, state)
 
@@ -76,9 +76,9 @@ async def _set_status(
     await client.request("PATCH", path, {"status": status}, MERGE_PATCH)
 
 
-async def report(client: ApiClient, pod: Object, seen: float = 0, message: str = NOT_FOUND, **changes: Any) -> None:
-    """A kubelet reports a failed mount of a pod, for the last time `seen` seconds ago."""
-    meta = pod["metadata"]
+async def report(client: ApiClient, pod: Object, message: str = NOT_FOUND, **changes: Any) -> None:
+    """A kubelet reports a failed mount of a pod."""
+    meta, now = pod["metadata"], ago(0)
     event = {
         "apiVersion": EVENTS.api_version,
         "kind": EVENTS.kind,
@@ -88,8 +88,8 @@ async def report(client: ApiClient, pod: Object, seen: float = 0, message: str =
         "reason": "FailedMount",
         "message": message,
         "source": {"component": "kubelet"},
-        "firstTimestamp": ago(seen),
-        "lastTimestamp": ago(seen),
+        "firstTimestamp": now,
+        "lastTimestamp": now,
         "count": 1,
     }
     await client.request("POST", EVENTS.path(meta["namespace"]), {**event, **changes})

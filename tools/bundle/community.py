@@ -53,7 +53,7 @@ _TEXTS: Final = {
 }
 """Required texts of the ClusterServiceVersion: a regular expression, and the same in words."""
 _LISTS: Final = ("spec.icon", "spec.maintainers", "spec.links", "spec.keywords")
-"""Required lists of the ClusterServiceVersion. The validator operatorhub checks their items."""
+"""Required lists of the ClusterServiceVersion. The validator operatorhub checks the items of all but keywords."""
 
 
 def _fields(csv: Mapping[str, Any]) -> Iterator[str]:
@@ -62,8 +62,12 @@ def _fields(csv: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(value, str) or not re.fullmatch(pattern, value, re.DOTALL):
             yield f"{path} of the ClusterServiceVersion must be {wanted}"
     for path in _LISTS:
-        if not nested_field(csv, *path.split(".")):
-            yield f"{path} of the ClusterServiceVersion must not be empty"
+        if not _is_filled_list(nested_field(csv, *path.split("."))):
+            yield f"{path} of the ClusterServiceVersion must be a list that is not empty"
+
+
+def _is_filled_list(value: Any) -> bool:
+    return isinstance(value, list) and value != []
 
 
 def _names(bundle: Packed) -> Iterator[str]:
@@ -115,5 +119,5 @@ def _catalog(text: str) -> Iterator[str]:
 def _ci(content: Mapping[str, Any]) -> Iterator[str]:
     if content.get("updateGraph") not in UPDATE_GRAPHS:
         yield f"{CI_FILE}: updateGraph must be one of {', '.join(UPDATE_GRAPHS)}"
-    if not content.get("reviewers"):
+    if not _is_filled_list(content.get("reviewers")):
         yield f"{CI_FILE}: reviewers must be a list of GitHub user names"

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import socket
+import sys
 from collections.abc import Iterable, Mapping
 
 from cluster.errors import ClusterError
@@ -35,7 +36,12 @@ def state_of(name: str) -> State:
 
 
 def choose_mode(environ: Mapping[str, str] = os.environ) -> Mode:
-    """`node` if this machine supports it, else `control-plane`. Raises ClusterError if CLUSTER is invalid."""
+    """`node` if this machine supports it, else `control-plane`.
+
+    Raises ClusterError if CLUSTER is invalid, or on another system than Linux.
+    """
+    if sys.platform != "linux":
+        raise ClusterError("the local cluster needs Linux: set KUBECONFIG to another cluster")
     asked = environ.get("CLUSTER", "")
     able = os.geteuid() == 0 and can_isolate()
     if asked not in {"", "node", "control-plane"}:

@@ -1,12 +1,14 @@
 """The command line: `python3 -m olm COMMAND`."""
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from cluster.console.commands import Commands, perform
 from cluster.console.progress import Progress
+from cluster.public.lifecycle import choose_mode
 from olm import catalogs, running
 from olm.components import NAMESPACE
 from olm.programs import EVERY, INSTALLATION, programs
@@ -34,7 +36,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command = top.add
     build = command("programs", run_programs, "Build missing programs; print their directory.")
-    build.add_argument("--running", action="store_true", help="only those that run on the cluster")
+    build.add_argument("--running", action="store_true", help="only those that run on the cluster, if it has a node")
     command("up", run_up, "Start OLM v0 on the local cluster. Safe to repeat.")
     serve = command("serve", run_serve, "Serve a catalog to OLM; run it again after a change of the catalog.")
     serve.add_argument("catalog", type=Path, metavar="CATALOG_DIR", help="a file-based catalog")
@@ -51,8 +53,10 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run_programs(options: argparse.Namespace) -> None:
-    """`programs`."""
-    print(programs(INSTALLATION if options.running else EVERY))
+    """`programs`. SIGTERM, which ends a job in the background, ends the compiler as Ctrl-C does."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not options.running or choose_mode() == "node":
+        print(programs(INSTALLATION if options.running else EVERY))
 
 
 def run_up(_: argparse.Namespace) -> None:

@@ -10,14 +10,23 @@ from typing import Final
 
 import click
 
+from cluster.errors import ClusterError
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 check_option: Final = click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file is outdated.")
 
 
 def read_tree(root: Path, *places: str) -> dict[str, str]:
-    """All files at or below some paths, by path below `root`."""
+    """All files at or below some paths, by path below `root`. Raises ClusterError if one is not text."""
     found = [path for place in places for path in sorted([root / place, *(root / place).rglob("*")]) if path.is_file()]
-    return {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in found}
+    return {path.relative_to(root).as_posix(): _text(path) for path in found}
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ClusterError(f"{path} is not UTF-8 text, and no generated file: delete it") from None
 
 
 def write(root: Path, files: Mapping[str, str], *owned: str, check: bool, command: str = "make generate") -> None:

@@ -1,14 +1,15 @@
-"""More pods than the node has room for, and the way back. tests/e2e/test_failures.py has pods that cannot start."""
+"""Pods for which no node has room, and the way back. tests/e2e/test_failures.py tests other pods that cannot start."""
 
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from faults.campaigns.drift import wait_rolled_out
+from faults.campaigns.drift import wait_for_reason, wait_rolled_out
 from faults.case import Case, References
-from faults.esr import VICTIM, Reference, check_operator, check_stable
+from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_stable
 from faults.sandbox import READY_TIMEOUT, Sandbox, wait_until
 from faults.workloads import Workload, cache
+from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.resource import Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -35,6 +36,18 @@ async def check_recovered(sandbox: Sandbox, resource: Resource, expected: Refere
     await check_stable(sandbox, resource, expected, READY_TIMEOUT, loose=True)
 
 
+async def impossible(sandbox: Sandbox, references: References) -> None:
+    """No node has the requested resources: existing pods keep serving, and the reason is reported."""
+    expected = await create_ready(sandbox, references, MEMCACHEDS)
+    impossible_spec = {**VALID, "resources": {"requests": {"cpu": "1M"}, "limits": {"cpu": "1M"}}}
+    await sandbox.change(MEMCACHEDS, VICTIM, VALID, impossible_spec)
+    await wait_for_reason(sandbox, MEMCACHEDS, c.ROLLING_OUT)
+    await check_quiet(sandbox)
+    await wait_for_reason(sandbox, MEMCACHEDS, c.MINIMUM_REPLICAS_AVAILABLE)
+    await sandbox.change(MEMCACHEDS, VICTIM, impossible_spec, VALID)
+    await check_recovered(sandbox, MEMCACHEDS, expected)
+
+
 async def thousand_pods(sandbox: Sandbox, references: References, resource: Resource) -> None:
     """Scale to 1,000 pods, more than the node has room for, and back."""
     expected = await create_ready(sandbox, references, resource)
@@ -53,8 +66,16 @@ async def thousand_pods(sandbox: Sandbox, references: References, resource: Reso
 
 
 def cases() -> list[Case]:
-    """One case for each kind. They run alone, because all cases share the node."""
+    """One case without room, and one for each kind that fills the node, which all cases share: these run alone."""
     return [
-        Case(f"pods/{resource.plural}/thousand-pods", partial(thousand_pods, resource=resource), alone=True, limit=480)
-        for resource in (MEMCACHEDS, APPSERVICES)
+        Case("pods/memcacheds/impossible-resources", impossible, limit=480),
+        *(
+            Case(
+                f"pods/{resource.plural}/thousand-pods",
+                partial(thousand_pods, resource=resource),
+                alone=True,
+                limit=480,
+            )
+            for resource in (MEMCACHEDS, APPSERVICES)
+        ),
     ]

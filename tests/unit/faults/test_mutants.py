@@ -1,16 +1,19 @@
-"""Every mutant applies and is a working program, and names a case that the gate runs without the defect."""
+"""Every mutant applies and is a working program; a case detects it only by a failed check of its own."""
 
 import ast
 import sys
 from pathlib import Path
 from subprocess import run
+from typing import Any
 
 import pytest
 
-from faults.campaigns.mutants import mutants
+from faults.background import CrashedError
+from faults.campaigns.mutants import Mutant, check_counts, mutants
 from faults.cases import CAMPAIGNS, all_cases
 from faults.edits import apply_edit
 from faults.process import ROOT, ROOTS
+from faults.sandbox import FailedError, TimedOutError
 from simulation.campaigns import MUTANTS as SIMULATED
 
 MUTANTS = mutants()
@@ -45,6 +48,42 @@ def test_mutants_name_cases_and_the_gate_runs_them_without_the_defect() -> None:
 
 def test_every_case_is_of_a_campaign() -> None:
     assert {name.partition("/")[0] for name in all_cases()} == CAMPAIGNS.keys()
+
+
+FAILED, TIMED_OUT = FailedError("it is not ready"), TimedOutError("timed out waiting until it is ready")
+CRASH = "Traceback (most recent call last):\n"
+Seen = tuple[FailedError, str, tuple[int, ...]]
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ({}, (FAILED, "", (0,))),
+        ({"fails": "until it is ready"}, (TIMED_OUT, "", ())),
+        ({"fails": "is not ready", "exits": True}, (FAILED, "", (2,))),
+        ({"fails": "is not ready", "crashes": True}, (FAILED, CRASH, (1,))),
+    ],
+    ids=["a failed check", "an expected timeout", "an expected exit", "an expected crash"],
+)
+def test_defect_counts_as_detected(options: dict[str, Any], seen: Seen) -> None:
+    check_counts(Mutant("a defect", "none/case", [], **options), *seen)
+
+
+@pytest.mark.parametrize(
+    ("options", "seen", "message"),
+    [
+        ({}, (CrashedError("port in use"), "", ()), "the test itself failed"),
+        ({"fails": "is ready"}, (FAILED, "", ()), "want a failed check with 'is ready', got: it is not ready"),
+        ({}, (TIMED_OUT, "", ()), "a timeout"),
+        ({}, (FAILED, CRASH, ()), "the mutant crashes"),
+        ({"exits": True}, (FAILED, CRASH, (1,)), "the mutant crashes"),
+        ({}, (FAILED, "", (0, 2)), r"a process exited with \[2\]"),
+    ],
+    ids=["the test fails", "another check", "a timeout", "a crash", "a crash of what may exit", "an exit"],
+)
+def test_anything_else_does_not_count(options: dict[str, Any], seen: Seen, message: str) -> None:
+    with pytest.raises(FailedError, match=message):
+        check_counts(Mutant("a defect", "none/case", [], **options), *seen)
 
 
 def test_mutant_whose_process_may_exit_names_the_failed_check() -> None:

@@ -116,7 +116,9 @@ def test_metadata_for_artifact_hub_is_pushed_beside_the_chart_and_not_signed(
 
 def test_keyless_signatures_name_who_may_sign(artifacts: Artifacts) -> None:
     signer = signing.Signer(identity="^https://example.com/p/", issuer="https://issuer.example.com")
-    for words in signing.verify(artifacts.published(), artifacts.root, signer):
+    made = list(signing.verify(artifacts.published(), artifacts.root, signer))
+    assert made[0][1] == "verify-blob", "the digests of the images are trusted only if the list of them is signed"
+    for words in made:
         assert "--insecure-ignore-tlog" not in words
         assert words[words.index("--certificate-identity-regexp") + 1] == "^https://example.com/p/"
         assert words[words.index("--certificate-oidc-issuer") + 1] == "https://issuer.example.com"

@@ -70,10 +70,6 @@ class Client:
         while line not in (await self.get(self.metrics))[1]:  # noqa: ASYNC110 - polls like Prometheus
             await asyncio.sleep(0.01)
 
-    async def until_in_flight(self, count: int) -> None:
-        """Wait until the validating webhook has this many active requests."""
-        await self.until_metric(f'controller_runtime_webhook_requests_in_flight{{webhook="{VALIDATE}"}} {count}.0')
-
     async def served_name(self) -> str:
         """The common name of the certificate that a new connection receives."""
         _, writer = await asyncio.open_connection("127.0.0.1", self.port, ssl=unverified())

@@ -1,4 +1,4 @@
-"""Bodies: deep, huge, and costly to answer. tests/unit/webhooks/test_review.py has random and broken ones."""
+"""Bodies: deep, huge, and costly to answer. tests/unit/webhooks/test_review.py tests random and broken ones."""
 
 import json
 from collections.abc import Iterator

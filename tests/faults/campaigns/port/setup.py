@@ -130,10 +130,10 @@ class Setup:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def check_rejected(self, data: bytes, path: str = PATH) -> None:
+    async def check_rejected(self, data: bytes) -> None:
         """Check that a request is answered with an error or a denial, or that the connection is closed."""
         try:
-            code, response = await post(self.session, self.webhook.url, path, data)
+            code, response = await post(self.session, self.webhook.url, PATH, data)
         except aiohttp.ClientError:
             return
         if code == 200:

@@ -24,7 +24,7 @@ in = $(if $(filter tests/%,$(ARGS)),$(or $(filter $(1)%,$(ARGS)),$(1) --deselect
 each = SEVERAL=yes PODS=$${PODS:-optional} $(2) $(MAKE) --keep-going $(addprefix test-,$(1))
 run = rm -f $(patsubst %,build/tests/%.json,$(1)); $(call each,$(1)) || code=$$?
 log = build/tests/$(firstword $(1)).log
-beside = rm -f $(log:.log=.json); $(call each,$(1),nice -n 10) >$(log) 2>&1 & \
+beside = rm -f $(log:.log=.json); $(call each,$(1),nice -n $(3)) >$(log) 2>&1 & \
 	trap "kill $$! 2>/dev/null && wait $$! || true" EXIT; $(call run,$(2)); wait $$! || code=$$?; trap - EXIT; \
 	tail -n 60 $(log)
 sum = $(PROJECT) results $(1) || code=1; exit $${code:-0}
@@ -49,14 +49,14 @@ deployed: built
 test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(call sum,$(TEST))
 
-test-all: venv ## Run all tests but those that run nightly (50 minutes).
+test-all: venv ## Run all tests but those that run nightly (40 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
 # Suites that do not share the cluster run beside others, at a low priority. Some fault cases measure the time of a reply,
-# so nothing runs beside those. OLM is compiled while the disruptive tests wait.
+# so nothing runs beside those. OLM is compiled while the disruptive tests wait, and starts before the fault cases end.
 test-rest: venv
 	@mkdir -p build/tests; $(MAKE) built || code=$$?; export BUILT=yes; \
-	$(call beside,simulation olm-programs,pods disruptive); $(call beside,olm,faults-gate); $(call run,faults-alone); \
+	$(call beside,simulation olm-programs,pods disruptive,10); $(call beside,olm,faults-gate,5); $(call run,faults-alone); \
 	$(call sum,pods disruptive faults-gate faults-alone simulation olm)
 
 test-unit: venv ## Run the tests that need no cluster.

@@ -38,6 +38,12 @@ def effective_limits(pod: Object) -> dict[str, Amounts]:
     return spec_amounts(pod) | _reported_amounts(pod)
 
 
+def allocated_amounts(pod: Object) -> dict[str, Amounts]:
+    """The amounts with which the containers of a pod run, by container, as far as the node reports them."""
+    requests = _allocated_requests(pod)
+    return {name: {**amounts, **requests.get(name, {})} for name, amounts in _reported_amounts(pod).items()}
+
+
 def has_amounts(amounts: Amounts, desired: Amounts) -> bool:
     """Whether `amounts` include all desired ones. A policy of the cluster may have added others."""
     return all(

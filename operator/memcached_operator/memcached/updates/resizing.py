@@ -3,6 +3,7 @@
 A resize restarts no container, so that it can be tried again without the loss of an item.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,6 +17,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import patches
 from memcached_operator.memcached.updates.amounts import (
     Obstacle,
+    allocated_amounts,
     amounts_of,
     effective_limits,
     has_amounts,
@@ -32,6 +34,7 @@ from memcached_operator.memcached.updates.record import UpdateRecord, age, next_
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import timestamp
+from memcached_operator.workloads.pods import container_status
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 
 RESIZING: Final = "is being resized"
@@ -51,7 +54,7 @@ def needs_new_pod(pod: Object, target: Target) -> bool:
     return bool(amounts) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
 
 
-def missing(pod: Object, desired: dict[str, Amounts]) -> dict[str, Amounts]:
+def missing(pod: Object, desired: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """The amounts, by container, that the spec of a pod does not have."""
     current = spec_amounts(pod)
     return {name: amounts for name, amounts in desired.items() if not has_amounts(current.get(name, {}), amounts)}
@@ -63,7 +66,12 @@ def raising(
     """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
     # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
     limits = effective_limits(pod)
-    falling = {name for name, amounts in desired.items() if lowers_memory_limit(amounts, limits.get(name, {}))}
+    # A container that was never created has no process that a lower limit could end.
+    falling = {
+        name
+        for name, amounts in desired.items()
+        if lowers_memory_limit(amounts, limits.get(name, {})) and container_status(pod, name).get("containerID")
+    }
     first = {name: amounts for name, amounts in desired.items() if name not in falling}
     if amounts := missing(pod, first):
         if record is None or record.revision != target.revision or record.amounts is None:
@@ -176,16 +184,21 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -
     # Earlier, the condition can be about the previous resize, because the node may not have seen the latest one.
     settled_in = (SETTLED - waited).total_seconds() if record.amounts and is_infeasible(pod) else None
     if settled_in is not None and settled_in <= 0:
-        return slot_of(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, _failed(target, record, message, now)))
+        step = patches.record(pod, _failed(pod, target, record, message, now))
+        return slot_of(pod, SlotState.UNFINISHED, RESIZING, step)
     message = f"{message}. It keeps its items and its current resources. {found.remedy}. {target.rules.replacing}"
     return stuck(pod, c.APPLY_FAILED, message, after=settled_in)
 
 
-def _failed(target: Target, record: UpdateRecord, message: str, now: datetime) -> UpdateRecord:
-    """The record of a resize that the node cannot make."""
+def _failed(pod: Object, target: Target, record: UpdateRecord, message: str, now: datetime) -> UpdateRecord:
+    """The record of a resize that the node cannot make, with the amounts that the pod gets back."""
+    previous = {name: amounts for name, amounts in (record.amounts or {}).items() if name in target.containers}
+    if not missing(pod, previous):  # what an earlier update asked for, and the node refused then
+        previous = {name: plain(each) for name, each in allocated_amounts(pod).items() if name in target.containers}
     return msgspec.structs.replace(
         record,
         revision=target.revision,
+        amounts=previous,
         since=timestamp(now),
         failed=message,
         reason=c.APPLY_FAILED,

@@ -265,6 +265,12 @@ STATES: dict[str, State] = {
     "a raised limit of an agent that was never created": State(
         with_agent_limit(containerID=""), "is being updated", "updated", target=BIGGER_AGENT
     ),
+    "a limit, refused and lowered again, of an agent that was never created": State(
+        with_condition(with_agent_limit(containerID=""), "PodResizePending", **PENDING),
+        "is being resized",
+        "resized",
+        target=changed(agent="agent:2"),
+    ),
     "a raised limit of an agent that runs": State(
         with_agent_limit(), "is being resized", after=540, target=BIGGER_AGENT
     ),

@@ -241,6 +241,16 @@ def test_pod_gets_its_resources_back_if_its_node_can_never_resize_it() -> None:
     assert "It uses its previous resources again, and its items are kept. The next try is at" in problem.message
 
 
+def test_pod_gets_what_its_node_has_allocated_if_an_earlier_resize_was_refused_too() -> None:
+    """A node tries a refused resize again only if the spec of the pod changes."""
+    same = replace(RAISED, since=LATER, amounts={"memcached": {"limits": {"memory": "256Mi"}}})
+    pod = with_condition(with_limit(created(0, BEFORE, record=same), "256Mi"), "PodResizePending", **PENDING)
+    pod = with_status(pod, "agent", allocatedResources={"cpu": "5m"})
+    record = read(decided(changed(limit="256Mi"), pod).step)
+    agent = {"limits": {"memory": "48Mi"}, "requests": {"cpu": "5m"}}
+    assert record.amounts == {"memcached": {"limits": {"memory": "128Mi"}}, "agent": agent}
+
+
 @pytest.mark.parametrize(
     ("since", "after"),
     [

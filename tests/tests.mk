@@ -46,7 +46,7 @@ deployed: built
 	@$(PROJECT) push AGENT_IMG "$(AGENT_IMG)" --into-cluster --for-pods
 	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)" --for-pods
 
-test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (6 minutes).
+test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (11 minutes).
 	@rm -rf build/tests; $(call run,$(TEST)); $(call sum,$(TEST))
 
 test-all: venv ## Run all tests but those that run nightly (40 minutes).

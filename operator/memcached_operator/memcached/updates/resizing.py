@@ -29,12 +29,12 @@ from memcached_operator.memcached.updates.amounts import (
     spec_amounts,
 )
 from memcached_operator.memcached.updates.confirmation import SETTLED
+from memcached_operator.memcached.updates.observed import never_started
 from memcached_operator.memcached.updates.origin import Origin, origin_of
 from memcached_operator.memcached.updates.record import UpdateRecord, age, next_try
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads.pods import container_status
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 
 RESIZING: Final = "is being resized"
@@ -66,11 +66,11 @@ def raising(
     """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
     # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
     limits = effective_limits(pod)
-    # A container that was never created has no process that a lower limit could end.
+    # A container that never ran has nothing that a lower limit could end.
     falling = {
         name
         for name, amounts in desired.items()
-        if lowers_memory_limit(amounts, limits.get(name, {})) and container_status(pod, name).get("containerID")
+        if lowers_memory_limit(amounts, limits.get(name, {})) and not never_started(pod, name)
     }
     first = {name: amounts for name, amounts in desired.items() if name not in falling}
     if amounts := missing(pod, first):
@@ -182,7 +182,7 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -
     found = found or Obstacle(late, "Set the previous values again")
     message = f"its node cannot resize it: {found.cause}"
     # Earlier, the condition can be about the previous resize, because the node may not have seen the latest one.
-    settled_in = (SETTLED - waited).total_seconds() if record.amounts and is_infeasible(pod) else None
+    settled_in = (SETTLED - waited).total_seconds() if record.amounts is not None and is_infeasible(pod) else None
     if settled_in is not None and settled_in <= 0:
         step = patches.record(pod, _failed(pod, target, record, message, now))
         return slot_of(pod, SlotState.UNFINISHED, RESIZING, step)
@@ -194,7 +194,8 @@ def _failed(pod: Object, target: Target, record: UpdateRecord, message: str, now
     """The record of a resize that the node cannot make, with the amounts that the pod gets back."""
     previous = {name: amounts for name, amounts in (record.amounts or {}).items() if name in target.containers}
     if not missing(pod, previous):  # what an earlier update asked for, and the node refused then
-        previous = {name: plain(each) for name, each in allocated_amounts(pod).items() if name in target.containers}
+        allocated = allocated_amounts(pod).items()
+        previous |= {name: plain(amounts) for name, amounts in allocated if name in target.containers}
     return msgspec.structs.replace(
         record,
         revision=target.revision,

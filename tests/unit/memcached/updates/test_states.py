@@ -271,6 +271,12 @@ STATES: dict[str, State] = {
         "resized",
         target=changed(agent="agent:2"),
     ),
+    "a lower limit of a memcached whose container is gone, but which has run": State(
+        with_status(created(0, BEFORE), containerID="", resources=None, state=MISSING["state"], lastState=ended(137)),
+        "is being updated",
+        "updated",
+        target=changed(limit="64Mi"),
+    ),
     "a raised limit of an agent that runs": State(
         with_agent_limit(), "is being resized", after=540, target=BIGGER_AGENT
     ),

@@ -182,7 +182,7 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -
     found = found or Obstacle(late, "Set the previous values again")
     message = f"its node cannot resize it: {found.cause}"
     # Earlier, the condition can be about the previous resize, because the node may not have seen the latest one.
-    settled_in = (SETTLED - waited).total_seconds() if record.amounts is not None and is_infeasible(pod) else None
+    settled_in = (SETTLED - waited).total_seconds() if is_infeasible(pod) else None
     if settled_in is not None and settled_in <= 0:
         step = patches.record(pod, _failed(pod, target, record, message, now))
         return slot_of(pod, SlotState.UNFINISHED, RESIZING, step)

@@ -161,14 +161,14 @@ STATES: dict[str, State] = {
         finishes=True,
         target=HIGHER,
     ),
-    "a resize that its node cannot make now, of which no earlier amounts are known": State(
+    "a resize that its node can never make, of which no earlier amounts are known": State(
         with_condition(
             with_limit(created(0, BEFORE, record=UpdateRecord(NEW, LATER)), "256Mi"), "PodResizePending", **PENDING
         ),
-        "cannot be updated",
+        "is being resized",
+        "recorded",
         target=HIGHER,
-        problem="It keeps its items and its current resources. Free resources on its node, which then resizes it, or "
-        "request less. To replace the pods and lose their items, set it",
+        finishes=True,
     ),
     "a resize that its node cannot make now, with a reason only": State(
         with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending", reason="Deferred"),

@@ -4,6 +4,7 @@ import ctypes
 import itertools
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import threading
@@ -23,6 +24,8 @@ Outcome = int | Literal["runs", "silent"]
 
 USER: Final = 1001
 """The user and group of the operator's containers. memcached does not start as root."""
+ITEMS_PREFIX: Final = "items-"
+"""How the names of directories begin that one run has in the root directory of a release, which all runs share."""
 START_SECONDS: Final = 30.0
 """Within this time, memcached replies or exits, on a busy machine too. It takes 0.05 s on an idle one."""
 SAMPLE_SECONDS: Final = 0.01
@@ -34,6 +37,11 @@ PR_SET_PDEATHSIG: Final = 1
 """Ends a server together with the tests, also if they are killed."""
 
 _numbers = itertools.count()
+
+
+def copy_root(root: Path, target: Path) -> None:
+    """Copy the root directory of a release without what other runs change in it. `target` may be an empty directory."""
+    shutil.copytree(root, target, ignore=shutil.ignore_patterns(f"{ITEMS_PREFIX}*"), dirs_exist_ok=True)
 
 
 def raise_open_files() -> int:

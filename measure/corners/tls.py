@@ -4,7 +4,6 @@ Handshakes determine the peak: OpenSSL needs more for each than for the connecti
 memory of handshakes that took place at the same time.
 """
 
-import shutil
 import socket
 import ssl
 from collections.abc import Generator, Mapping, Sequence
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from corners.client import ADDRESS, TIMEOUT
+from corners.server import copy_root
 from memcached_operator.shared.tls import CA as CA_FILE
 from memcached_operator.shared.tls import CERTIFICATE, KEY, TLS_PATH
 from support import pki
@@ -37,7 +37,7 @@ def prepared(root: Path, client_auth: str) -> Generator[tuple[Path, ssl.SSLConte
     with TemporaryDirectory(prefix="corners-") as directory:
         copy = Path(directory)
         copy.chmod(0o755)
-        shutil.copytree(root, copy, dirs_exist_ok=True)
+        copy_root(root, copy)
         yield copy, _with_certificates(copy, client_auth)
 
 

@@ -1,6 +1,5 @@
 """Memory tests with `spec.cache.warmRestart`: the items are in a file in memory, which counts towards the container."""
 
-import shutil
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from cluster.shell import run
+from corners.server import copy_root
 
 ITEMS: Final = "/cache/items"
 """The file with the items, below the root directory of a server."""
@@ -21,7 +21,7 @@ def prepared(root: Path, cache: int) -> Generator[Path]:
     with TemporaryDirectory(prefix="corners-") as directory:
         copy = Path(directory)
         copy.chmod(0o755)
-        shutil.copytree(root, copy, dirs_exist_ok=True)
+        copy_root(root, copy)
         mounted = copy / ITEMS.lstrip("/").partition("/")[0]
         mounted.mkdir()
         run(["mount", "-t", "tmpfs", "-o", f"size={cache + RESERVE},mode=0777", "tmpfs", mounted])

@@ -35,7 +35,7 @@ def root(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture
 def items(root: Path) -> Iterator[str]:
     """A directory for the items, as memcached sees it."""
-    directory = Path(tempfile.mkdtemp(prefix="items-", dir=root))
+    directory = Path(tempfile.mkdtemp(prefix=server.ITEMS_PREFIX, dir=root))
     os.chown(directory, server.USER, server.USER)
     yield f"/{directory.name}"
     shutil.rmtree(directory)

@@ -108,10 +108,7 @@ def restoring(pod: Object, target: Target, record: UpdateRecord) -> Slot | None:
         return None
     if target.resize is None:
         return unknown(pod)
-    previous: dict[str, Amounts] = {
-        name: amounts for name, amounts in record.amounts.items() if name in target.containers
-    }
-    if amounts := _possible(pod, target, previous):
+    if amounts := _possible(pod, target, _own(target, record.amounts)):
         step = patches.resize(pod, amounts, target)
         return slot_of(pod, SlotState.UNFINISHED, "is being restored to its previous resources", step)
     return None
@@ -150,12 +147,11 @@ def _remedy(target: Target) -> str:
 def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     current = record or UpdateRecord(target.revision)
-    own = {name: plain(amounts) for name, amounts in spec_amounts(pod).items() if name in target.containers}
     return msgspec.structs.replace(
         current,
         revision=target.revision,
         since=timestamp(now),
-        amounts=current.amounts or own,
+        amounts=current.amounts or _own(target, spec_amounts(pod)),
         failed="",
         tries=0,
         again=False,
@@ -166,7 +162,7 @@ def _created_with(pod: Object, target: Target) -> dict[str, dict[str, dict[str, 
     """The amounts before the present update: the origin of a pod changes when an update is in effect."""
     origin = origin_of(pod)
     created = origin.resources.items() if origin else ()
-    return {name: plain(amounts_of({"resources": each})) for name, each in created if name in target.containers}
+    return _own(target, {name: amounts_of({"resources": each}) for name, each in created})
 
 
 def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
@@ -192,10 +188,9 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -
 
 def _failed(pod: Object, target: Target, record: UpdateRecord, message: str, now: datetime) -> UpdateRecord:
     """The record of a resize that the node cannot make, with the amounts that the pod gets back."""
-    previous = {name: amounts for name, amounts in (record.amounts or {}).items() if name in target.containers}
+    previous = _own(target, record.amounts or {})
     if not missing(pod, previous):  # what an earlier update asked for, and the node refused then
-        allocated = allocated_amounts(pod).items()
-        previous |= {name: plain(amounts) for name, amounts in allocated if name in target.containers}
+        previous |= _own(target, allocated_amounts(pod))
     return msgspec.structs.replace(
         record,
         revision=target.revision,
@@ -208,7 +203,12 @@ def _failed(pod: Object, target: Target, record: UpdateRecord, message: str, now
     )
 
 
-def _possible(pod: Object, target: Target, amounts: dict[str, Amounts]) -> dict[str, Amounts]:
+def _own(target: Target, amounts: Mapping[str, Amounts]) -> dict[str, dict[str, dict[str, str]]]:
+    """The amounts of the containers that the operator changes, in the form of a record."""
+    return {name: plain(each) for name, each in amounts.items() if name in target.containers}
+
+
+def _possible(pod: Object, target: Target, amounts: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """Those of the amounts that a pod does not have, and that the cluster can give it."""
     if target.resize is Resize.NONE:
         return {}

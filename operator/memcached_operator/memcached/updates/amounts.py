@@ -110,9 +110,8 @@ def is_infeasible(pod: Object) -> bool:
 def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
     """Whether the node has allocated the desired requests and memory limits, and no resize is left to do.
 
-    A container that was never created is not asked: it starts with what the spec says, and until then nothing reports
-    its amounts.
-    At least these limits, because a node can take long to lower one. Requests as they are allocated: those in effect
+    Nothing reports the amounts of a container that was never created: it starts with what the spec says, if its node has
+    seen that and refuses nothing. At least these limits, because a node can take long to lower one. Requests as they are allocated: those in effect
     are rounded. Nodes that do not report what is allocated (before Kubernetes 1.33, or with another feature gate) may
     refuse requests after the update.
     """
@@ -124,9 +123,16 @@ def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
     return all(
         _reaches(reported.get(name, {}), amounts)
         and has_amounts(requests.get(name, amounts), {"requests": amounts.get("requests", {})})
-        for name, amounts in desired.items()
         if container_status(pod, name).get("containerID")
+        else _is_seen(pod)
+        for name, amounts in desired.items()
     )
+
+
+def _is_seen(pod: Object) -> bool:
+    """Whether the node has seen the spec of a pod; True if it does not report that (before Kubernetes 1.34)."""
+    seen = nested_map(pod, "status").get("observedGeneration")
+    return seen is None or seen >= pod["metadata"].get("generation", 0)
 
 
 def _allocated_requests(pod: Object) -> dict[str, Amounts]:

@@ -79,6 +79,12 @@ def with_agent_limit(**status: Any) -> Object:
     return with_status(pod, "agent", **status)
 
 
+def not_seen(pod: Object) -> Object:
+    """A pod whose node has not seen its latest spec."""
+    status = pod["status"] | {"observedGeneration": 1}
+    return {**pod, "metadata": {**pod["metadata"], "generation": 2}, "status": status}
+
+
 def mirrored(pod: Object) -> Object:
     """A pod whose images admission has replaced."""
     containers = [{**each, "image": f"mirror/{each['image']}"} for each in pod["spec"]["containers"]]
@@ -264,6 +270,9 @@ STATES: dict[str, State] = {
     ),
     "a raised limit of an agent that was never created": State(
         with_agent_limit(containerID=""), "is being updated", "updated", target=BIGGER_AGENT
+    ),
+    "a raised limit of an agent that was never created, which its node has not seen": State(
+        not_seen(with_agent_limit(containerID="")), "is being resized", after=540, target=BIGGER_AGENT
     ),
     "a limit, refused and lowered again, of an agent that was never created": State(
         with_condition(with_agent_limit(containerID=""), "PodResizePending", **PENDING),

@@ -67,7 +67,10 @@ class Cluster:
         if obj == self.objects.get(name):
             return obj
         self._version += 1
-        obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
+        meta, stored = obj["metadata"] | {"resourceVersion": str(self._version)}, self.objects.get(name)
+        if name in self.kubelets:  # the other actors count their generations
+            meta["generation"] = obj["metadata"].get("generation", 0) + (not stored or obj["spec"] != stored["spec"])
+        obj = {**obj, "metadata": meta}
         self.objects[name] = obj
         if name in self.kubelets:
             self.kubelets[name].pod = obj

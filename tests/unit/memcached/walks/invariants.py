@@ -113,6 +113,8 @@ class Checks:
                 assert kubelet.ran[own["name"]] == kubelet.wanted(own["name"]), f"{name} runs something else"
                 if self.cluster.resize is Resize.ANY and not kubelet.tampered:
                     assert has_amounts(own["resources"], spec["resources"]), f"{name} has other amounts"
+                    allocated = kubelet.allocated[own["name"]]
+                    assert has_amounts(allocated, spec["resources"]), f"the node of {name} refuses its amounts"
 
 
 def _restarts(pod: Object, patch: Object) -> bool:

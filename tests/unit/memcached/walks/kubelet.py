@@ -60,6 +60,11 @@ class Kubelet:
         """The processes that run, by container."""
         return self._model.running
 
+    @property
+    def allocated(self) -> dict[str, Object]:
+        """The resources that the node has accepted, by container."""
+        return self._model.allocated
+
     def wanted(self, name: str) -> Process:
         """What a container must run."""
         return self._model.wanted(name)

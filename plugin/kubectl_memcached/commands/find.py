@@ -12,7 +12,7 @@ from kubectl_memcached.cluster.caches import Secrets, get_with_proxies, selected
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import for_each, recovered, session
 from kubectl_memcached.commands import routes
-from kubectl_memcached.commands.options import cluster_command, name_argument, output_option
+from kubectl_memcached.commands.options import cache_or_proxy_argument, cluster_command, output_option
 from kubectl_memcached.commands.routes import Routed
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model import units
@@ -34,7 +34,7 @@ class Lookup:
 
 
 @click.command()
-@name_argument
+@cache_or_proxy_argument
 @click.argument("key")
 @output_option
 @cluster_command

@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 from kubectl_memcached.cluster.kubectl import Kubectl, kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import units
-from kubectl_memcached.model.objects import RESOURCE, text
+from kubectl_memcached.model.objects import PROXIES, RESOURCE, text
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,17 +60,28 @@ def cluster_command(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """The names of Memcacheds with this prefix, for completion. Empty if they cannot be read."""
+    return _completed(ctx, incomplete, RESOURCE)
+
+
+def names_and_proxies(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
+    """The names of Memcacheds and MemcachedProxies with this prefix, for completion: those that can be read."""
+    return _completed(ctx, incomplete, RESOURCE, PROXIES)
+
+
+def _completed(ctx: click.Context, incomplete: str, *resources: str) -> list[CompletionItem]:
     parent = ctx.parent.params if ctx.parent else {}
-    try:
-        client: Kubectl = kubectl([ctx.params.get(name) or parent.get(name) or "" for name in NAMES])
-        listed = client.list("list Memcacheds", RESOURCE)
-    except PluginError:
-        return []
-    existing = sorted(text(cr, "metadata", "name") for cr in listed)
-    return [CompletionItem(name) for name in existing if name.startswith(incomplete)]
+    found: set[str] = set()
+    for resource in resources:
+        try:
+            client: Kubectl = kubectl([ctx.params.get(name) or parent.get(name) or "" for name in NAMES])
+            found |= {text(cr, "metadata", "name") for cr in client.list(f"list {resource}", resource)}
+        except PluginError:
+            continue
+    return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)]
 
 
 name_argument: Final = click.argument("name", metavar="NAME", shell_complete=names)
+cache_or_proxy_argument: Final = click.argument("name", metavar="NAME", shell_complete=names_and_proxies)
 output_option: Final = click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Format."
 )

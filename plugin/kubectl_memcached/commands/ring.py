@@ -13,8 +13,8 @@ from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.watching import Log, Watch, watchable
 from kubectl_memcached.commands import routes
 from kubectl_memcached.commands.options import (
+    cache_or_proxy_argument,
     cluster_command,
-    name_argument,
     output_option,
     pods_option,
     seconds_option,
@@ -56,7 +56,7 @@ class Result:
 
 
 @click.command()
-@name_argument
+@cache_or_proxy_argument
 @seconds_option
 @pods_option
 @click.option("--show-keys", is_flag=True, help="Show some of the keys that lie elsewhere.")

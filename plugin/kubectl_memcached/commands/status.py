@@ -13,7 +13,7 @@ from kubectl_memcached.cluster.caches import Cache, get_with_proxies, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.reading import readings
 from kubectl_memcached.commands import described, fleet, proxies
-from kubectl_memcached.commands.options import cluster_command, names, output_option
+from kubectl_memcached.commands.options import cluster_command, names_and_proxies, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
 from kubectl_memcached.model import conditions, losses, units
@@ -30,7 +30,7 @@ AGENTLESS = "WARM and CERT are not shown, because the pods have no agent. spec.m
 
 
 @click.command()
-@click.argument("name", required=False, default="", metavar="[NAME]", shell_complete=names)
+@click.argument("name", required=False, default="", metavar="[NAME]", shell_complete=names_and_proxies)
 @click.option("-A", "--all-namespaces", is_flag=True, help="One row for each cache of all namespaces.")
 @click.option("-l", "--selector", default="", metavar="LABELS", help="With -A: only caches with these labels.")
 @output_option

@@ -3,6 +3,7 @@
 import pytest
 
 from unit.plugin.conftest import Run, World
+from unit.plugin.samples import PROXIES, proxy
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -31,6 +32,22 @@ def test_program_for_kubectl_is_a_script(run: Run) -> None:
 def test_responses_to_kubectl(words: tuple[str, ...], expected: list[str], run: Run) -> None:
     *completions, last = run("__complete", "--", *words).output.splitlines()
     assert ([line.split("\t")[0] for line in completions], last) == (expected, ":4")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("status", ""), ["front", "sessions"]),
+        (("find", "f"), ["front"]),
+        (("ring", "f"), ["front"]),
+        (("top", "f"), []),
+    ],
+)
+def test_names_of_proxies_complete_where_they_can_be_used(
+    words: tuple[str, ...], expected: list[str], world: World, run: Run
+) -> None:
+    world.kubectl.objects[PROXIES] = [proxy()]
+    assert run("__complete", "--", *words).output.splitlines()[:-1] == expected
 
 
 def test_names_come_from_the_namespace_on_the_command_line(world: World, run: Run) -> None:

@@ -114,7 +114,7 @@ class Checks:
                 if self.cluster.resize is Resize.ANY and not kubelet.tampered:
                     assert has_amounts(own["resources"], spec["resources"]), f"{name} has other amounts"
                     allocated = kubelet.allocated[own["name"]]
-                    assert has_amounts(allocated, spec["resources"]), f"the node of {name} refuses its amounts"
+                    assert not lowers_memory_limit(allocated, spec["resources"]), f"{name} has a lower limit"
 
 
 def _restarts(pod: Object, patch: Object) -> bool:

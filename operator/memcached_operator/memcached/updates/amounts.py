@@ -85,7 +85,8 @@ class Obstacle(NamedTuple):
 def obstacle(pod: Object) -> Obstacle | None:
     """The reason why the node does not resize a pod: no resources, an error, or a kubelet that is too old; or None."""
     statuses = nested_list(pod, "status", "containerStatuses")
-    if any("running" in nested_map(status, "state") and not status.get("resources") for status in statuses):
+    # A container without any requests and limits, such as one of another client, has an empty map.
+    if any("running" in nested_map(status, "state") and status.get("resources") is None for status in statuses):
         cause = "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
         return Obstacle(cause, "Set the previous values again")
     if condition := pending(pod):
@@ -110,10 +111,10 @@ def is_infeasible(pod: Object) -> bool:
 def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
     """Whether the node has allocated the desired requests and memory limits, and no resize is left to do.
 
-    Nothing reports the amounts of a container that was never created: it starts with what the spec says, if its node has
-    seen that and refuses nothing. At least these limits, because a node can take long to lower one. Requests as they are allocated: those in effect
-    are rounded. Nodes that do not report what is allocated (before Kubernetes 1.33, or with another feature gate) may
-    refuse requests after the update.
+    Nothing reports the amounts of a container that was never created: it starts with what the spec says, if its node
+    has seen that and refuses nothing. At least these limits, because a node can take long to lower one. Requests as
+    they are allocated: those in effect are rounded. Nodes that do not report what is allocated (before Kubernetes 1.33,
+    or with another feature gate) may refuse requests after the update.
     """
     if not desired:
         return True

@@ -79,6 +79,15 @@ def with_agent_limit(**status: Any) -> Object:
     return with_status(pod, "agent", **status)
 
 
+def with_other_container(pod: Object) -> Object:
+    """A pod to which admission has added a container without requests and limits, as its kubelet reports it."""
+    status = {"name": "proxy", "state": {"running": {}}, "ready": True, "resources": {}}
+    containers = [*pod["spec"]["containers"], {"name": "proxy", "image": "proxy:1"}]
+    statuses = [*pod["status"]["containerStatuses"], status]
+    spec, changed_status = pod["spec"] | {"containers": containers}, pod["status"] | {"containerStatuses": statuses}
+    return {**pod, "spec": spec, "status": changed_status}
+
+
 def not_seen(pod: Object) -> Object:
     """A pod whose node has not seen its latest spec."""
     status = pod["status"] | {"observedGeneration": 1}
@@ -273,6 +282,12 @@ STATES: dict[str, State] = {
     ),
     "a raised limit of an agent that was never created, which its node has not seen": State(
         not_seen(with_agent_limit(containerID="")), "is being resized", after=540, target=BIGGER_AGENT
+    ),
+    "a raised limit beside a container of another client that has no requests and limits": State(
+        with_other_container(with_limit(created(0, BEFORE, record=RAISED), "256Mi", in_effect=True)),
+        "is being updated",
+        "updated",
+        target=HIGHER,
     ),
     "a limit, refused and lowered again, of an agent that was never created": State(
         with_condition(with_agent_limit(containerID=""), "PodResizePending", **PENDING),

@@ -190,6 +190,15 @@ def test_no_failure(healthy: Object) -> None:
     assert failures([healthy], NOW, RULES) == []
 
 
+@pytest.mark.parametrize(("since", "clears_in"), [("2030-01-01T11:59:40Z", 10), ("2029-12-29T00:00:00Z", 0)])
+def test_crash_of_a_ready_container_is_over_although_its_pod_is_not_ready(since: str, clears_in: float) -> None:
+    """Its node is lost, for example, and the crash would hide that."""
+    again = container({"running": {"startedAt": since}}, ready=True, ended={"exitCode": 137, "reason": "OOMKilled"})
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T11:58:00Z"}
+    found = failures([pod(containerStatuses=[again], conditions=[unready])], NOW, RULES)
+    assert [each.clears_in for each in found] == [clears_in] * bool(clears_in)
+
+
 def test_failures_are_sorted_by_pod_name() -> None:
     found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, RULES)
     assert [failure.message.split(":")[0] for failure in found] == ["Pod cache-1", "Pod cache-2"]

@@ -15,7 +15,7 @@ from memcached_operator.workloads.rules import OwnContainer, PodRules
 from memcached_operator.workloads.times import past_time
 
 RECOVERY_PERIOD = 30.0
-"""Seconds for which a restarted container must be Ready to count as recovered, to avoid flapping in a crash loop."""
+"""Seconds for which a restarted container must be ready to count as recovered, to avoid flapping in a crash loop."""
 
 IMAGE_REASONS = frozenset(
     {
@@ -194,11 +194,15 @@ def _last_termination(container: Container) -> Mapping[str, Any] | None:
 
 
 def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float | None:
-    """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not Ready."""
-    ready = condition_of(pod, "Ready")
-    if not status.get("ready") or ready.get("status") != "True":
+    """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not ready.
+
+    It must have been ready for RECOVERY_PERIOD or, if something else keeps its pod from being ready, have run for it.
+    """
+    if not status.get("ready"):
         return None
-    since = past_time(ready.get("lastTransitionTime"), now) or now
+    ready, running = condition_of(pod, "Ready"), nested_map(status, "state", "running")
+    begun = ready.get("lastTransitionTime") if ready.get("status") == "True" else running.get("startedAt")
+    since = past_time(begun, now) or now
     return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 

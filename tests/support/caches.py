@@ -18,6 +18,9 @@ class Everything:
         """False: every object is read."""
         return False
 
+    def only_newest_of(self, resource: Resource, obj: Object) -> None:
+        """None: every object is kept."""
+
     def observes(self, resource: Resource, obj: Object) -> bool:
         """False: no object of others is read."""
         return False

@@ -63,6 +63,10 @@ class RetentionRules(Protocol):
         """True for an object that nothing reads, as if it did not exist."""
         ...
 
+    def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
+        """The group of which only the object is kept that was created last; None without one."""
+        ...
+
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""
         ...
@@ -194,6 +198,8 @@ class Cache:
             yield ("foreign", key.resource, key.namespace)
         if self._retention.size(key.resource, obj):
             yield ("namespace", key.resource, key.namespace)
+        if group := self._retention.only_newest_of(key.resource, obj):
+            yield group
         for named in self._references.named(key, obj):
             yield ("referrer", named)
 
@@ -233,7 +239,8 @@ class Cache:
         # still exists and has only lost the label that the watch selects.
         if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
             return False
-        if self._retention.drops(resource, obj):
+        earlier = self._others_of_group(key, obj)
+        if self._retention.drops(resource, obj) or any(_created(other) > _created(obj) for other in earlier.values()):
             return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
         if known is not None and known.version == version and known.needed == kept.needed:
@@ -242,8 +249,16 @@ class Cache:
         size = self._retention.size(resource, obj)
         text = msgspec.json.encode(kept.obj)
         entry = Entry(version, self.index_keys(key, obj), text, kept.needed, size, from_live_read)
+        for other in earlier:
+            self._forget(other)
         self._store(key, entry)
         return known is None or known.version < version
+
+    def _others_of_group(self, key: Key, obj: Object) -> dict[Key, Object]:
+        """What is known of the group of which only the newest object is kept."""
+        group = self._retention.only_newest_of(key.resource, obj)
+        others = () if group is None else self._index.get(group, ())
+        return {other: entry.object() for other in others if other != key and (entry := self.entry(other)) is not None}
 
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""
@@ -390,3 +405,7 @@ def _group(key: Key, entry: Entry) -> Group:
 def version_of(obj: Object) -> int:
     """A resourceVersion as a number. Within one resource, a greater number is newer (KEP-5504)."""
     return int(obj["metadata"].get("resourceVersion") or 0)
+
+
+def _created(obj: Object) -> str:
+    return obj["metadata"].get("creationTimestamp") or ""

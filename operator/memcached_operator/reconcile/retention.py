@@ -6,12 +6,12 @@ from typing import Any, Final
 import msgspec
 
 from memcached_operator.cache import forms
-from memcached_operator.cache.cache import Cache
+from memcached_operator.cache.cache import Cache, IndexKey
 from memcached_operator.cache.forms import Kept
 from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, nested_map
-from memcached_operator.workloads.pods import has_completed
+from memcached_operator.workloads.pods import has_completed, is_deleted
 
 MAX_POD: Final = 8192
 """Bytes of the used fields of a pod that is kept in any case. A pod with an agent has about 3 KiB of them."""
@@ -53,13 +53,21 @@ class Retention:
         return Kept(kept, needed)
 
     def drops(self, resource: Resource, obj: Object) -> bool:
-        """True for a completed pod, and for an object of others that no plan reads.
+        """True for most completed pods, and for an object of others that no plan reads.
 
         Evicted pods stay until they are deleted, and must not displace those that run.
         """
         if resource == PODS:
-            return has_completed(obj)
+            is_held = is_deleted(obj) and bool(obj["metadata"].get("finalizers"))
+            return has_completed(obj) and not is_held and self.only_newest_of(resource, obj) is None
         return resource not in self._own and not self.observes(resource, obj)
+
+    def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
+        """The pods of an instance that were evicted, or rejected by their nodes: a plan reports the last reason."""
+        meta, status, own = obj["metadata"], nested_map(obj, "status"), nested_map(obj, "metadata", "labels")
+        if resource != PODS or is_deleted(obj) or not has_completed(obj) or not status.get("reason"):
+            return None
+        return ("failed", meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
 
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""

@@ -15,7 +15,12 @@ def running_pod_names(pods: Iterable[Object]) -> list[str]:
 
 def is_active(pod: Object) -> bool:
     """False for a pod that has completed or is being deleted."""
-    return not has_completed(pod) and not pod["metadata"].get("deletionTimestamp")
+    return not has_completed(pod) and not is_deleted(pod)
+
+
+def is_deleted(pod: Object) -> bool:
+    """Whether a pod is being deleted."""
+    return bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def has_completed(pod: Object) -> bool:
@@ -43,6 +48,19 @@ def is_ready(pod: Object) -> bool:
 def serves(pod: Object, container: str) -> bool:
     """Whether a container of a pod is ready, also if the pod is not."""
     return is_active(pod) and container_status(pod, container).get("ready") is True
+
+
+def is_unreported(pod: Object) -> bool:
+    """Whether the node of a pod has stopped to report: the node lifecycle controller changes only the condition Ready.
+
+    A pod whose readiness gates are not met has the same two conditions.
+    """
+    gates = [gate["conditionType"] for gate in nested_list(pod, "spec", "readinessGates")]
+    return (
+        condition_of(pod, "Ready").get("status") == "False"
+        and condition_of(pod, "ContainersReady").get("status") == "True"
+        and all(condition_of(pod, gate).get("status") == "True" for gate in gates)
+    )
 
 
 def _phase(pod: Object) -> str:

@@ -85,6 +85,41 @@ def test_pod_whose_memcached_does_not_serve_is_not_available() -> None:
     assert found["Progressing"]["message"] == "3 of 3 pods are updated"
 
 
+def changed(pod: Object, name: str, **status: Any) -> Object:
+    """The pod with another status of a container, or of one of another client."""
+    statuses = {each["name"]: each for each in pod["status"]["containerStatuses"]}
+    statuses[name] = {"name": name, **statuses.get(name, {}), **status}
+    return {**pod, "status": {**pod["status"], "containerStatuses": list(statuses.values())}}
+
+
+COLD = pod(2, ready=False)
+OTHERWISE: dict[str, Object] = {
+    "its agent does not run": changed(COLD, "agent", state={"waiting": {"reason": "ImagePullBackOff"}}),
+    "another container is not ready": changed(COLD, "proxy", ready=False, state={"running": {}}),
+    "only another container is not ready": changed(
+        changed(COLD, "agent", ready=True), "proxy", ready=False, state={"running": {}}
+    ),
+}
+
+
+@pytest.mark.parametrize("unready", OTHERWISE.values(), ids=OTHERWISE.keys())
+def test_pod_that_waits_for_something_else_does_not_warm_up(unready: Object) -> None:
+    found = conditions(WARM, [pod(0, ready=True), pod(1, ready=True), unready])
+    assert "warming up" not in found["Progressing"]["message"]
+
+
+def test_pod_on_a_node_that_does_not_report_serves_no_clients() -> None:
+    """Its containers count as ready, but the node lifecycle controller has changed the condition Ready."""
+    lost = changed(COLD, "agent", ready=True)
+    lost["status"]["conditions"].append({"type": "ContainersReady", "status": "True"})
+    found = conditions(WARM, [pod(0, ready=True), pod(1, ready=True), {**lost, "spec": {"nodeName": "n1"}}])
+    assert (found["Available"]["status"], found["Available"]["message"]) == (
+        "False",
+        "2 of 3 pods serve clients; pod cache-2 is not ready, because its node n1 does not report its state",
+    )
+    assert "warming up" not in found["Progressing"]["message"]
+
+
 def test_rollout_is_complete_when_all_pods_are_warm() -> None:
     found = conditions(WARM, [pod(number, ready=True) for number in range(3)])
     assert (found["Progressing"]["status"], found["Progressing"]["reason"]) == ("False", "RolloutComplete")

@@ -10,6 +10,7 @@ from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.cache import allowances
 from memcached_operator.cache.cache import Cache
+from memcached_operator.kube import labels
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     CONFIG_MAPS,
@@ -26,7 +27,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.retention import MAX_POD, MAX_SLOT, SURGE, Retention
-from unit.builders import LABELS, memcached, owned, pod
+from unit.builders import LABELS, deleted, memcached, owned, pod
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
 LARGE = "x" * 100_000
@@ -162,6 +163,25 @@ def test_completed_pods_do_not_displace_others(phase: str) -> None:
     for number in range(3):
         assert cache.put(PODS, pod(f"b-{number}"))
     assert (needed(cache, PODS), len(cache.keys(PODS))) == (3, 3)
+
+
+def test_only_the_newest_pod_that_its_node_has_rejected_is_kept() -> None:
+    """Of each instance, whatever the order of the events: the status reports its reason."""
+    cache = made(memcached(size=3))
+    for number in (1, 0, 3, 2):
+        rejected = pod(f"a-{number}", phase="Failed", reason="OutOfcpu")
+        cache.put(PODS, with_meta(rejected, creationTimestamp=f"2030-01-01T12:00:0{number}Z"))
+    cache.put(PODS, with_meta(pod("b-0", phase="Failed", reason="Evicted"), labels={**LABELS, labels.INSTANCE: "b"}))
+    assert sorted(key.name for key in cache.keys(PODS)) == ["a-3", "b-0"]
+    cache.put(PODS, deleted(pod("a-3", version=2, phase="Failed", reason="OutOfcpu")))
+    assert [key.name for key in cache.keys(PODS)] == ["b-0"]
+
+
+@pytest.mark.parametrize(("finalizers", "kept"), [(["example.com/hold"], 1), ([], 0)])
+def test_completed_pod_that_finalizers_hold_still_exists(finalizers: list[str], kept: int) -> None:
+    cache = made(memcached(size=3))
+    cache.put(PODS, with_meta(deleted(pod("a", phase="Succeeded")), finalizers=finalizers))
+    assert len(cache.keys(PODS)) == kept
 
 
 def test_completed_pod_counts_as_deleted() -> None:

@@ -178,6 +178,10 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
         "pod cache-1 is still being deleted: its finalizers example.com/1, example.com/2, example.com/3 and 1 more "
         "block it",
     ),
+    "a pod that has ended, and which finalizers hold": (
+        terminating(90, finalizers=["example.com/1"]) | {"status": {"phase": "Succeeded"}},
+        "pod cache-1 is still being deleted: its finalizers example.com/1 block it",
+    ),
     "a rejected pod": (
         failed("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"),
         "a pod failed with the reason OutOfcpu: Pod was rejected: Node didn't have enough resource: cpu",

@@ -13,7 +13,8 @@ from memcached_operator.kind import PodUpdate, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, nested_list, nested_map
 from memcached_operator.memcached import warm_up
 from memcached_operator.memcached.slots.pause import OUTDATED
-from memcached_operator.workloads.pods import is_ready, serves
+from memcached_operator.shared import agent
+from memcached_operator.workloads.pods import is_active, is_ready, is_unreported, serves
 from memcached_operator.workloads.rollout import Rollout, counted
 from memcached_operator.workloads.statefulset import with_progress
 
@@ -54,14 +55,22 @@ def _with_pause(counts: Rollout, live: Object, cr: Object) -> Rollout:
 def _with_serving(counts: Rollout, template: Mapping[str, Any], pods: Iterable[Object]) -> Rollout:
     """The counts if pods serve before they are ready: those whose first container is ready, beside others."""
     first, *others = nested_list(template, "spec", "containers")
-    return replace(counts, serving=sum(serves(pod, first["name"]) for pod in pods)) if others else counts
+    if not others:
+        return counts
+    return replace(counts, serving=sum(serves(pod, first["name"]) and not is_unreported(pod) for pod in pods))
 
 
 def _warming(template: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
     """The names of the pods that serve while they are not ready, because their caches are cold, sorted."""
-    first, *others = nested_list(template, "spec", "containers")
-    cold = (pod["metadata"]["name"] for pod in pods if serves(pod, first["name"]) and not is_ready(pod))
-    return sorted(cold) if others else []
+    has_agent = len(nested_list(template, "spec", "containers")) > 1
+    return sorted(pod["metadata"]["name"] for pod in pods if _is_cold(pod)) if has_agent else []
+
+
+def _is_cold(pod: Object) -> bool:
+    """Whether nothing but the agent, which runs, keeps a pod from being ready."""
+    unready = [status for status in nested_list(pod, "status", "containerStatuses") if not status.get("ready")]
+    waits = [status["name"] for status in unready if "running" in nested_map(status, "state")]
+    return is_active(pod) and not is_ready(pod) and len(unready) == 1 and waits == [agent.CONTAINER]
 
 
 def _sentences(warming: list[str], seconds: int) -> Iterator[str]:

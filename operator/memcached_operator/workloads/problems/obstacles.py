@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import condition_of, has_completed, is_active, is_ready
+from memcached_operator.workloads.pods import condition_of, has_completed, is_deleted, is_ready, is_unreported
 from memcached_operator.workloads.problems.failures import Container, containers_of, failures, logs, stable, text_of
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
 from memcached_operator.workloads.rules import PodRules
@@ -63,10 +63,10 @@ def _shared(found: Iterable[Obstacle]) -> Iterator[Obstacle]:
 
 
 def _obstacle(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+    if is_deleted(pod):
+        return None if is_ready(pod) else _being_deleted(pod, now)
     if has_completed(pod) or is_ready(pod):
         return None
-    if not is_active(pod):
-        return _being_deleted(pod, now)
     if failures([pod], now, rules):
         return None
     steps = (step(pod, now, rules) for step in STEPS)
@@ -150,10 +150,7 @@ def _gated(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
 
 def _unreported(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:  # noqa: ARG001 - one of STEPS
     """A pod whose node has stopped to report: the node lifecycle controller then changes only the condition Ready."""
-    if (
-        condition_of(pod, "Ready").get("status") != "False"
-        or condition_of(pod, "ContainersReady").get("status") != "True"
-    ):
+    if not is_unreported(pod):
         return None
     return Obstacle(f"pod {_name(pod)} is not ready, because its node {_node(pod)} does not report its state")
 

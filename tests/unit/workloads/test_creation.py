@@ -16,6 +16,16 @@ SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cach
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
 RAISE = "raise ResourceQuota none, or lower spec.size or spec.resources"
 FAILING: Any = {"ReplicaFailure": {"status": "True", "message": "no", "lastUpdateTime": "2030-01-01T11:00:00Z"}}
+LATE_SET = 'Failed to create new replica set "cache-5d4f": replicasets.apps "cache-5d4f"'
+NO_SETS = "is forbidden: exceeded quota: none, requested: count/replicasets.apps=1, used: count/replicasets.apps=2"
+UNABLE: Any = {
+    "Progressing": {
+        "status": "False",
+        "reason": "ReplicaSetCreateError",
+        "message": f"{LATE_SET} {NO_SETS}",
+        "lastUpdateTime": "2030-01-01T11:59:00Z",
+    }
+}
 
 
 def ago(seconds: float) -> str:
@@ -102,6 +112,14 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
         'Pods cannot be created: "pods \\"cache-0\\" is\\nodd\\u001b[31m"',
     ),
     "a Deployment": (observed(deployment(conditions=FAILING)), "Pods cannot be created: no"),
+    "a Deployment whose ReplicaSet cannot be created": (
+        observed(deployment(conditions=UNABLE)),
+        f"Pods cannot be created: {LATE_SET} {NO_SETS}; raise ResourceQuota none",
+    ),
+    "a Deployment that makes no progress for another reason": (
+        observed(deployment(conditions={"Progressing": {**UNABLE["Progressing"], "reason": "ReplicaSetUpdated"}})),
+        "",
+    ),
     "a Deployment with a newer Event": (
         observed(deployment(conditions=FAILING), of_replica_set("is odd")),
         'Pods cannot be created: pods "cache-5d4f-…" is odd',
@@ -231,6 +249,14 @@ def test_controller_has_observed_the_spec(generation: int, expected: bool) -> No
     )
     assert found is not None
     assert found.observed is expected
+
+
+def test_controller_is_made_to_try_again_to_create_a_replica_set() -> None:
+    """It has not stored that it has observed the spec, and gives up."""
+    live = deployment(conditions=UNABLE, observedGeneration=1)
+    found = creation.demand(observed({**live, "metadata": {**live["metadata"], "generation": 2}}), 0, reported=False)
+    assert found is not None
+    assert found.observed
 
 
 def test_period_grows() -> None:

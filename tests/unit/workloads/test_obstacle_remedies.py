@@ -79,6 +79,7 @@ REMEDIES: Final[dict[str, Callable[[Object], Object]]] = {
     "a node that does not report": works,
     "a deletion that the node does not confirm": deleted,
     "a deletion that finalizers block": deleted,
+    "a pod that has ended, and which finalizers hold": deleted,
     "a rejected pod": deleted,
     "an evicted pod without a message": deleted,
 }

@@ -1,6 +1,6 @@
 """Explains why pods of a workload are not created, from what the cluster reports.
 
-A Deployment has a condition with the API server's error message. It is not updated while the Deployment is paused, or
+A Deployment has conditions with the API server's error message. They are not updated while the Deployment is paused, or
 when the message changes. A StatefulSet has no such condition. Both have Events with the latest message, but not if
 another owner's pod has the name of a slot.
 """
@@ -111,7 +111,8 @@ def demand(snapshot: Snapshot, waited: float, *, reported: bool) -> Demand | Non
         tuple(slots[:MAX_SLOTS]),
         0.0 if reported else max(0.0, START_PERIOD - waited),
         period(waited),
-        nested_map(live, "status").get("observedGeneration", 0) >= live["metadata"].get("generation", 0),
+        nested_map(live, "status").get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
+        or any(map(_lacks_replica_set, _failures(live))),
     )
 
 
@@ -233,9 +234,18 @@ def _lacks_pods(live: Object, resource: Resource) -> bool:
 
 
 def _failures(live: Object) -> list[Mapping[str, Any]]:
-    """The condition that pods cannot be created, if it is True."""
+    """The conditions that pods or their ReplicaSet cannot be created."""
     conditions = nested_list(live, "status", "conditions")
-    return [each for each in conditions if (each["type"], each["status"]) == ("ReplicaFailure", "True")]
+    failing = [each for each in conditions if (each["type"], each["status"]) == ("ReplicaFailure", "True")]
+    return [*failing, *filter(_lacks_replica_set, conditions)]
+
+
+def _lacks_replica_set(condition: Mapping[str, Any]) -> bool:
+    """Whether a condition says that a ReplicaSet cannot be created (kubernetes pkg/controller/deployment/sync.go).
+
+    The controller does not count the spec as observed then, and gives up after 15 tries.
+    """
+    return (condition["type"], condition.get("reason")) == ("Progressing", "ReplicaSetCreateError")
 
 
 def _matches(snapshot: Snapshot, pattern: re.Pattern[str]) -> Iterator[tuple[datetime, re.Match[str]]]:

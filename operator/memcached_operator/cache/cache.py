@@ -131,9 +131,9 @@ class Cache:
         """Every known object of a resource."""
         return map(Entry.object, self._entries.get(resource, {}).values())
 
-    def owned_by(self, resource: Resource, uid: str) -> list[Key]:
-        """The key of every known object of a resource whose controller has this uid."""
-        return list(self._index.get(("owner", resource, uid), ()))
+    def owned_by(self, resource: Resource, namespace: str, uid: str) -> list[Key]:
+        """The key of every known object of a resource in a namespace whose controller has this uid."""
+        return list(self._index.get(("owner", resource, namespace, uid), ()))
 
     def entries_of_instance(self, resource: Resource, namespace: str, app_name: str, instance: str) -> Iterator[Entry]:
         """Every known object of a resource that carries the labels of one instance, not decoded."""
@@ -190,7 +190,7 @@ class Cache:
     def _index_keys(self, key: Key, obj: Object) -> Iterator[IndexKey]:
         controller = controller_of(obj)
         if controller is not None:
-            yield ("owner", key.resource, controller["uid"])
+            yield ("owner", key.resource, key.namespace, controller["uid"])
         own = nested_map(obj, "metadata", "labels")
         if labels.INSTANCE in own:
             yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])

@@ -1,15 +1,17 @@
 """The DNS names of a Memcached."""
 
 from collections.abc import Iterator
+from typing import Final
 
+from memcached_api.memcached.rules.spec import MAX_SERVICES
 from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, Object, Resource
 from memcached_operator.shared.dns import host
 
 CONNECTION_SUFFIX = "-connection"
 """The suffix of the name of the ConfigMap with the addresses."""
 
-MAX_DIGITS = 9
-"""Digits of the number of a slot."""
+_SLOTS: Final = frozenset(map(str, range(MAX_SERVICES)))
+"""The slots that can have a Service, as in its name."""
 
 
 def slot_name(cr: Object, slot: int) -> str:
@@ -25,7 +27,7 @@ def owners(resource: Resource, name: str) -> Iterator[tuple[str, int]]:
         return
     yield name, 0
     instance, _, slot = name.rpartition("-")
-    if resource == SERVICES and instance and slot.isdecimal() and len(slot) <= MAX_DIGITS:
+    if resource == SERVICES and instance and slot in _SLOTS:
         yield instance, int(slot) + 1
 
 

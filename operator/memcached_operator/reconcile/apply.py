@@ -255,7 +255,7 @@ class Applier:
         return await get_live(self._client, self._cache, key)
 
     async def _delete_unwanted(self, cr: Object, resource: Resource, desired_keys: set[Key], result: Result) -> None:
-        for key in self._cache.owned_by(resource, cr["metadata"]["uid"]):
+        for key in self._cache.owned_by(resource, cr["metadata"]["namespace"], cr["metadata"]["uid"]):
             live = None if key in desired_keys else self._cache.get(key)
             if live is None or live["metadata"].get("deletionTimestamp") or not is_controlled_by(live, cr):
                 continue

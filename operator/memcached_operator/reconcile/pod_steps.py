@@ -1,13 +1,16 @@
 """Makes the steps of updates of pods, one write each."""
 
 import logging
+import time
+from typing import NamedTuple
 
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import PodStep
+from memcached_operator.kube import labels
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
-from memcached_operator.kube.resource import PODS, Key, Object, key_of
+from memcached_operator.kube.resource import PODS, Key, Object, key_of, nested_map
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.result import Result
 
@@ -29,6 +32,16 @@ FORBIDDEN = 403
 """Response code of a write that a quota, a LimitRange or a policy denies."""
 
 
+class _Hold(NamedTuple):
+    """A policy has changed a step, so that the plan may not see that a pod is being changed.
+
+    `until`: when the next step can be made, in seconds of the monotonic clock. `lost`: what the pod did not keep.
+    """
+
+    until: float
+    lost: str
+
+
 class PodSteps:
     """Makes steps. Every response updates the cache, so that the next plan knows of it before the event arrives."""
 
@@ -38,11 +51,17 @@ class PodSteps:
         self._cooldown = Cooldown()
         self._unknown: set[Key] = set()
         """Pods with a step whose outcome is not known, because its reply was lost."""
+        self._held: dict[tuple[str, str], _Hold] = {}
+        """The objects of which no step is made at present, by namespace and name."""
 
     async def make(self, step: PodStep, result: Result) -> None:
         """Make a step, and record in `result` why it failed. A pod that has changed since needs another plan."""
         key = key_of(PODS, step.pod)
         if await self._is_unclear(key, result):
+            return
+        if (held := self._hold_of(step.pod)) is not None:
+            error = _ineffective(held.lost)
+            result.fail(error, _message(key, step, error))
             return
         try:
             with self._cooldown.guard(key, _intent(step)):
@@ -103,9 +122,39 @@ class PodSteps:
         version = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
         patch = {**step.patch, "metadata": {**step.patch.get("metadata", {}), **version}}
         reply = await self._client.patch(key, patch, STRATEGIC_MERGE_PATCH, step.subresource)
-        if version_of(reply) == version_of(step.pod):
-            raise ApiError(403, "Ineffective", "a cluster policy changes the request", INEFFECTIVE_PERIOD)
+        lost = _lost(reply, step.patch)
+        if lost or version_of(reply) == version_of(step.pod):
+            self._cache.put(PODS, reply)
+            self._held[_instance(step.pod)] = _Hold(time.monotonic() + INEFFECTIVE_PERIOD, lost)
+            raise _ineffective(lost, INEFFECTIVE_PERIOD)
         return reply
+
+    def _hold_of(self, pod: Object) -> _Hold | None:
+        """Why no step is made of a pod's object; None if one can be made."""
+        now = time.monotonic()
+        self._held = {instance: hold for instance, hold in self._held.items() if hold.until > now}
+        return self._held.get(_instance(pod))
+
+
+def _instance(pod: Object) -> tuple[str, str]:
+    """The namespace and the name of the object to which a pod belongs, as its labels say."""
+    return pod["metadata"]["namespace"], nested_map(pod, "metadata", "labels").get(labels.INSTANCE, "")
+
+
+def _lost(reply: Object, patch: Object) -> str:
+    """The first label or annotation of a patch that a pod does not have; empty if it has all of them."""
+    for part in ("labels", "annotations"):
+        found = nested_map(reply, "metadata", part)
+        for name, text in nested_map(patch, "metadata", part).items():
+            if found.get(name) != text:
+                return f"{part.removesuffix('s')} {name}"
+    return ""
+
+
+def _ineffective(lost: str = "", after: float | None = None) -> ApiError:
+    """The error of a step that a policy has changed. `after`: seconds until it is repeated."""
+    detail = f", and does not keep its {lost}" if lost else ""
+    return ApiError(FORBIDDEN, "Ineffective", f"a cluster policy changes the request{detail}", after)
 
 
 def _message(key: Key, step: PodStep, error: ApiError) -> str:

@@ -300,7 +300,7 @@ def gather(
     `missing`, `resize`: as for `Reconciler`.
     """
     meta = cr["metadata"]
-    owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["uid"]))
+    owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["namespace"], meta["uid"]))
     children = {key: child for key in owned if (child := cache.get(key)) is not None}
     pods: list[Object] = []
     orphans: dict[Key, Object] = {}

@@ -104,7 +104,7 @@ class Retention:
         """The objects that were needed for a custom resource that does not exist any more."""
         meta = cr["metadata"]
         for resource in (*kind.owns, PODS):
-            yield from cache.owned_by(resource, meta["uid"])
+            yield from cache.owned_by(resource, meta["namespace"], meta["uid"])
             yield from cache.keys_of_instance(resource, meta["namespace"], kind.app_name, meta["name"])
 
     def _pod(self, cache: Cache, key: Key, obj: Object) -> Kept:

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.annotations import INTENT_ANNOTATION
@@ -20,9 +20,6 @@ from memcached_operator.reconcile.intent import identity, with_recorded_intent
 from memcached_operator.status.interventions import RESTART, Change, reverted
 
 log = logging.getLogger(__name__)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 WINDOW: Final = 3600.0
 """Seconds within which a second change of a child is reported, and for which the report stays after the last change. A
@@ -40,8 +37,11 @@ CALM: Final = 2 * PERIOD
 READ_PERIOD: Final = 60.0
 """Minimum seconds between two reads of the field managers of a child."""
 
-MAX_OWNERS, MAX_CHILDREN, MAX_CAUSES = 500, 16, 3
-"""Maximum custom resources, children of each, and reports about a child that are remembered. Others are forgotten."""
+MAX_RECORDS, MAX_CAUSES = 8000, 3
+"""Maximum children, and reports about each, that are remembered; others are forgotten. A Memcached can have 110."""
+
+MAX_WRITTEN: Final = 500
+"""Maximum custom resources whose existing children are remembered. Others are forgotten."""
 
 LIMITED: Final = (
     f"More than {LIMIT} changes a minute: until they end, the controller reverts at most {LIMIT} of them a minute"
@@ -109,7 +109,8 @@ class Reverts:
         self._read = read
         self._written: OrderedDict[str, frozenset[Key]] = OrderedDict()
         """The children that exist after the last plan, by the uid of their owner."""
-        self._records: OrderedDict[str, OrderedDict[Key, _Record]] = OrderedDict()
+        self._records: OrderedDict[str, dict[Key, _Record]] = OrderedDict()
+        """The children that were written again, by the uid of their owner. The last ones are at the end."""
         self.clock: Callable[[], float] = time.monotonic
 
     def delay(self, cr: Object, key: Key, child: Object) -> float:
@@ -146,13 +147,20 @@ class Reverts:
         record.count += revert.counts
         if revert.cause is not None:
             record.add_cause(revert.cause)
-        children = self._records.get(revert.owner, OrderedDict[Key, _Record]())
-        _put(children, revert.key, record, MAX_CHILDREN)
-        _put(self._records, revert.owner, children, MAX_OWNERS)
+        children = self._records.setdefault(revert.owner, {})
+        children.pop(revert.key, None)
+        children[revert.key] = record
+        self._records.move_to_end(revert.owner)
+        while sum(map(len, self._records.values())) > MAX_RECORDS:
+            self._forget_oldest()
 
     def remember(self, cr: Object, written: frozenset[Key]) -> None:
         """Remember which children exist after a plan."""
-        _put(self._written, cr["metadata"]["uid"], written, MAX_OWNERS)
+        uid = cr["metadata"]["uid"]
+        self._written[uid] = written
+        self._written.move_to_end(uid)
+        if len(self._written) > MAX_WRITTEN:
+            self._written.popitem(last=False)
 
     def report(self, cr: Object) -> Report:
         """What the status of an object says now."""
@@ -178,8 +186,15 @@ class Reverts:
         if records.pop(key, None) is not None and not records:
             del self._records[uid]
 
-    def _of(self, cr: Object) -> OrderedDict[Key, _Record]:
-        return self._records.get(cr["metadata"]["uid"], OrderedDict())
+    def _of(self, cr: Object) -> dict[Key, _Record]:
+        return self._records.get(cr["metadata"]["uid"], {})
+
+    def _forget_oldest(self) -> None:
+        """Forget the oldest record of the owner whose children were not written for the longest time."""
+        uid, children = next(iter(self._records.items()))
+        del children[next(iter(children))]
+        if not children:
+            del self._records[uid]
 
     async def _cause(
         self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record
@@ -211,11 +226,3 @@ def _shown(fields: tuple[Path, ...]) -> list[Path]:
     """The fields for messages: without the annotation of the operator, unless it is the only one."""
     others = [path for path in fields if path[-1] != INTENT_ANNOTATION]
     return others or list(fields)
-
-
-def _put(records: OrderedDict[K, V], key: K, value: V, limit: int) -> None:
-    """Store the newest value, and forget the oldest of more than `limit`."""
-    records[key] = value
-    records.move_to_end(key)
-    if len(records) > limit:
-        records.popitem(last=False)

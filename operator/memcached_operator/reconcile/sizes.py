@@ -40,7 +40,7 @@ class Sizes:
         if cr is None:
             return 0
         uid = _DECODER.decode(cr.json).metadata.uid
-        children = (child for resource in kind.owns for child in self._cache.owned_by(resource, uid))
+        children = (child for resource in kind.owns for child in self._cache.owned_by(resource, key.namespace, uid))
         pods = self._cache.keys_of_instance(PODS, key.namespace, kind.app_name, key.name)
         return sum(map(self._cache.bytes_of, (key, *children))) + min(MAX_PODS, sum(map(self._cache.bytes_of, pods)))
 

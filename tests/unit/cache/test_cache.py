@@ -126,8 +126,9 @@ def test_children_are_found_by_the_uid_of_their_controller() -> None:
     cache = whole_cache()
     cache.put(DEPLOYMENTS, live(9))
     cache.put(DEPLOYMENTS, owned(memcached(uid="other"), name="other"))
-    assert [key.name for key in cache.owned_by(DEPLOYMENTS, "cr")] == ["cache"]
-    assert cache.owned_by(PODS, "cr") == []
+    cache.put(DEPLOYMENTS, live(9, name="forged", namespace="attacker"))
+    assert [key.name for key in cache.owned_by(DEPLOYMENTS, "test", "cr")] == ["cache"]
+    assert cache.owned_by(PODS, "test", "cr") == []
 
 
 def test_pods_are_found_by_the_labels_of_their_instance() -> None:
@@ -192,10 +193,12 @@ def test_indexes_agree_with_the_objects(steps: list[tuple[str, str, bool]]) -> N
     objects = list(cache.list_objects(DEPLOYMENTS))
     for owner in ("cr", "other"):
         expected = [obj for obj in objects if any(r["uid"] == owner for r in obj["metadata"]["ownerReferences"])]
-        assert sorted(cache.owned_by(DEPLOYMENTS, owner)) == sorted(key_of(DEPLOYMENTS, obj) for obj in expected)
+        assert sorted(cache.owned_by(DEPLOYMENTS, "test", owner)) == sorted(
+            key_of(DEPLOYMENTS, obj) for obj in expected
+        )
     labelled = [obj for obj in objects if obj["metadata"]["labels"]]
-    found = [entry.object() for entry in cache.entries_of_instance(DEPLOYMENTS, "test", "memcached", "cache")]
-    assert sorted(map(str, found)) == sorted(map(str, labelled))
+    carriers = [entry.object() for entry in cache.entries_of_instance(DEPLOYMENTS, "test", "memcached", "cache")]
+    assert sorted(map(str, carriers)) == sorted(map(str, labelled))
 
 
 def test_object_that_one_list_misses_is_restored_by_the_next() -> None:

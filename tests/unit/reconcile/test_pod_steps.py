@@ -32,6 +32,7 @@ class Api:
 
     error: ApiError | None = None
     version: str = "8"
+    loses: str = ""
     is_deleted: bool = False
     requests: list[Any] = field(default_factory=list[Any])
 
@@ -40,8 +41,11 @@ class Api:
         return self._reply("delete", key, uid, resource_version)
 
     async def patch(self, key: Key, patch: Any, content_type: str, subresource: str) -> Object:
-        """Patch a pod."""
-        return self._reply("patch", key, patch, content_type, subresource)
+        """Patch a pod. A policy of the cluster removes the annotation `loses`."""
+        reply = self._reply("patch", key, patch, content_type, subresource)
+        given = patch.get("metadata", {})
+        kept = {name: text for name, text in given.get("annotations", {}).items() if name != self.loses}
+        return {**reply, "metadata": {**given, "annotations": kept, **reply["metadata"]}}
 
     async def list(self, _: Any, __: str, *, fields: str, limit: int) -> AsyncGenerator[Any]:
         """Read a pod. The controller may not get it."""
@@ -160,6 +164,27 @@ def test_step_without_effect_counts_as_denied() -> None:
     assert [(each.reason, each.message) for each in result.problems] == [("ApplyFailed", message)] * 3
     assert len(api.requests) == 1, "events must not repeat it"
     assert result.errors[0].retry_after == INEFFECTIVE_PERIOD
+
+
+@pytest.mark.parametrize(("loses", "changed"), [("a", ["cache-0"]), ("", ["cache-0", "cache-1"])])
+def test_no_other_pod_is_changed_while_a_policy_removes_what_a_step_has_written(loses: str, changed: list[str]) -> None:
+    """Without the record of an update, a pod that restarts counts as updated."""
+    patch: Object = {"metadata": {"annotations": {"a": "b"}}}
+    other: Object = {**POD, "metadata": {**POD["metadata"], "name": "cache-1", "uid": "v"}}
+    elsewhere: Object = {**POD, "metadata": {**POD["metadata"], "namespace": "another"}}
+    api, result = Api(loses=loses), Result()
+    steps = PodSteps(cast("ApiClient", api), whole_cache())
+
+    async def run() -> None:
+        for pod in (POD, other, elsewhere):
+            await steps.make(PodStep(pod, patch), result)
+
+    asyncio.run(run())
+    assert [request[1].name for request in api.requests if request[1].namespace == "test"] == changed
+    assert [request[1].name for request in api.requests if request[1].namespace != "test"] == ["cache-0"]
+    cause = "cannot be updated: a cluster policy changes the request, and does not keep its annotation a"
+    expected = [f"Pod {name} {cause}" for name in ("cache-0", "cache-1", "cache-0") if loses]
+    assert [problem.message for problem in result.problems] == expected
 
 
 SERVED: dict[str, tuple[list[str], Object, Resize]] = {

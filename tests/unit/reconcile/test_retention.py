@@ -55,6 +55,7 @@ NAMES: dict[str, tuple[Resource, str, bool]] = {
     "large Service of a slot": (SERVICES, "cache-1", False),
     "slot that does not exist": (SERVICES, "cache-2", False),
     "slot with a long number": (SERVICES, "cache-" + "0" * 200, False),
+    "slot in another form": (SERVICES, "cache-00", False),
     "slot of another": (SERVICES, "other-0", False),
     "ConfigMap": (CONFIG_MAPS, "cache-connection", True),
     "another ConfigMap": (CONFIG_MAPS, "cache", False),

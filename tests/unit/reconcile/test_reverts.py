@@ -9,10 +9,11 @@ from memcached_api.images import Images
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.reconcile import reverts
 from memcached_operator.reconcile.apply import Applier, build_intent
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
-from memcached_operator.reconcile.reverts import CALM, LIMIT, MAX_CAUSES, MAX_OWNERS, PERIOD, WINDOW, Reverts
+from memcached_operator.reconcile.reverts import CALM, LIMIT, MAX_CAUSES, PERIOD, WINDOW, Reverts
 from support.caches import whole_cache
 from unit.builders import LABELS, memcached
 from unit.fakes import Api
@@ -36,7 +37,7 @@ class Fight:
     """Another client changes the number of pods, and the controller reverts it. `now`: in seconds."""
 
     def __init__(self, manager: str = "kubectl") -> None:
-        self.now, self.reads, self.manager = 0.0, 0, manager
+        self.now, self.reads, self.manager, self.key = 0.0, 0, manager, KEY
         self.reverts = Reverts(self.read)
         self.reverts.clock = lambda: self.now
         self.cr, self.child = reported(), desired(reported())
@@ -57,7 +58,7 @@ class Fight:
         """The controller writes the child once, after some seconds."""
         self.now += after
         found = None if deleted else live or self.live()
-        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, KEY, self.child, found)))
+        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, self.key, self.child, found)))
 
     @property
     def messages(self) -> list[str]:
@@ -234,10 +235,20 @@ def test_limited_child_stays_degraded_until_it_is_calm() -> None:
     assert fight.messages
 
 
-@pytest.mark.parametrize("objects", [MAX_OWNERS + 1])
-def test_memory_is_bounded(objects: int) -> None:
+def test_all_services_of_slots_are_limited() -> None:
+    """A Memcached can have 100, and a fight over all of them must not be forgotten before it is reported."""
     fight = Fight()
-    for number in range(objects):
+    services = [Key(SERVICES, "test", f"cache-{slot}") for slot in range(100)]
+    for _ in range(LIMIT):
+        for fight.key in services:
+            fight.revert(after=0)
+    assert len(fight.problems) == 100
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reverts, "MAX_RECORDS", 5)
+    fight = Fight()
+    for number in range(6):
         fight.cr = reported(f"cr-{number}")
         fight.revert(after=0)
         fight.revert(after=0)

@@ -15,6 +15,9 @@ PHRASES: Final = ("its name",)
 ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b")
 """A remedy that sets amounts that may not be set: Kubernetes cannot add them to a running pod."""
 
+LOWERED: Final = re.compile(r"\blower spec\.size\b")
+"""A remedy that lowers the number of pods."""
+
 REPLACES: Final = "replaces the pods, and their items are lost"
 
 
@@ -27,12 +30,20 @@ def loss_with(spec: MemcachedSpec | None) -> Callable[[str], str]:
     def loss(remedy: str) -> str:
         named = list(dict.fromkeys([*PATH.findall(remedy), *(phrase for phrase in PHRASES if phrase in remedy)]))
         losing = [name for name in named if _loses(name, spec, adds=ADDED.search(remedy) is not None)]
-        if not losing:
-            return ""
-        what = "This" if losing == named and ", or " not in remedy else f"Changing {' or '.join(losing)}"
-        return f". {what} {REPLACES}"
+        sentences = [_deletes(spec)] if LOWERED.search(remedy) else []
+        if losing:
+            what = "This" if losing == named and ", or " not in remedy else f"Changing {' or '.join(losing)}"
+            sentences.append(f"{what} {REPLACES}")
+        return "".join(f". {sentence}" for sentence in sentences)
 
     return loss
+
+
+def _deletes(spec: MemcachedSpec | None) -> str:
+    """The loss by a lower size. A Deployment may lack the pods that it then does not need."""
+    if spec is not None and is_stable(spec):
+        return "Lowering spec.size deletes the highest slots, and their items are lost"
+    return "Lowering spec.size can delete pods, and their items are then lost"
 
 
 def _loses(name: str, spec: MemcachedSpec | None, *, adds: bool) -> bool:

@@ -42,6 +42,11 @@ CHANGES: Final[Mapping[str, Object]] = {
 }
 """A change of each field that a remedy names."""
 
+LOWER_SIZE: Final[Mapping[str, str]] = {
+    "Pooled": "Lowering spec.size can delete pods, and their items are then lost",
+    "Stable": "Lowering spec.size deletes the highest slots, and their items are lost",
+}
+
 
 def remedies() -> Iterator[str]:
     """The remedies that name fields."""
@@ -52,12 +57,13 @@ def remedies() -> Iterator[str]:
 
 
 def loses(base: Object, change: Object, remedy: str) -> bool:
-    """Whether a change of a spec loses items. Where amounts are set, they are others than before."""
+    """Whether a change of a spec loses items. Where amounts are set, they are others than before. A size is lower."""
     if "set what it names" in remedy or remedy == RECOMMENDED:
         change = {**change, **MORE} if "resources" in change else {"agent": MORE}
+    base = {"size": 3, **base}
     merged = {**base, **change, "cache": {**base.get("cache", {}), **change.get("cache", {})}}
     new, old = (msgspec.convert(spec, MemcachedSpec) for spec in (merged, base))
-    return effect_of(new, old).effect is Effect.REPLACE
+    return new.size < old.size or effect_of(new, old).effect is Effect.REPLACE
 
 
 def is_possible(remedy: str, base: Object) -> bool:
@@ -76,9 +82,16 @@ def test_loss_is_that_of_a_change(remedy: str, name: str) -> None:
     found = loss_with(msgspec.convert(base, MemcachedSpec))(remedy)
     losing = {each for each in named if loses(base, CHANGES[each], remedy)}
     assert bool(found) is bool(losing), found
-    if "Changing" in found:
+    if " spec." in found:
         assert {each for each in named if each in found} == losing
-    assert found == "" or found.endswith(" replaces the pods, and their items are lost")
+    assert found == "" or found.endswith((" replaces the pods, and their items are lost", LOWER_SIZE["Stable"]))
+
+
+@pytest.mark.parametrize(("name", "expected"), LOWER_SIZE.items())
+def test_lower_size_deletes_pods(name: str, expected: str) -> None:
+    spec = msgspec.convert(SPECS[name], MemcachedSpec)
+    assert loss_with(spec)("raise ResourceQuota q, or lower spec.size") == f". {expected}"
+    assert loss_with(spec)("correct spec.size") == ""
 
 
 def test_invalid_spec_keeps_nothing() -> None:

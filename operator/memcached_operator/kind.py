@@ -153,6 +153,8 @@ class PodUpdate:
     """The next write, made when the children have been applied."""
     doing: Mapping[str, str] = field(default_factory=dict[str, str])
     """What happens to pods now, such as `is being resized`, by their names."""
+    replaces: bool = False
+    """The end of a pause replaces pods, and what they keep in memory is lost. False without a pause."""
 
 
 class Observed(Protocol):

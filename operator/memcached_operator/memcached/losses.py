@@ -19,6 +19,8 @@ LOWERED: Final = re.compile(r"\blower spec\.size\b")
 """A remedy that lowers the number of pods."""
 
 REPLACES: Final = "replaces the pods, and their items are lost"
+THIS_REPLACES: Final = f". This {REPLACES}"
+"""The sentence after a remedy that always replaces the pods."""
 
 
 def loss_with(spec: MemcachedSpec | None) -> Callable[[str], str]:

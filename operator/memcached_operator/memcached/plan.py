@@ -35,7 +35,7 @@ from memcached_operator.memcached.proxies import kept_size, waiting
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
-from memcached_operator.memcached.updates.decision import UpdateDecision, decide
+from memcached_operator.memcached.updates.decision import UpdateDecision, decide, replaces
 from memcached_operator.shared.agent import has_agent, has_https
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import (
@@ -105,7 +105,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             ),
             requeue_after=earliest((decision and decision.requeue_after, reported)),
             requeue_if_applied=_retry_delay(cr) if missing else None,
-            update=decision and decision.update,
+            update=decision and replace(decision.update, replaces=_loses_items(snapshot, spec, defaults)),
             interventions=others,
             observed=compared,
         )
@@ -130,6 +130,15 @@ def _update(
         return decision
     allowed = decision.must_finish or not _is_paused(spec)
     return decision if allowed and has_template(workload, live) else replace(decision, step=None)
+
+
+def _loses_items(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> bool:
+    """Whether the end of a pause replaces pods that may have items. False without a pause."""
+    if spec.rollout is None or not _is_paused(spec):
+        return False
+    resumed = structs.replace(spec, rollout=structs.replace(spec.rollout, paused=False))
+    template = _workload(snapshot, resumed, defaults)["spec"]["template"]
+    return replaces(template, snapshot.pods, IN_PLACE, snapshot.resize)
 
 
 def _is_paused(spec: MemcachedSpec) -> bool:

@@ -169,7 +169,7 @@ def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]
     if cache.paused:
         yield (
             f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. "
-            "Set its spec.rollout.paused to false"
+            "Set its spec.rollout.paused to false. If this replaces its pods, their items are lost"
         )
     if cache.clients is not None and not any(_may_admit(peer, labels) for peer in cache.clients):
         selector = ", ".join(f"{key}: {labels[key]}" for key in sorted(labels) if key.endswith(("/instance", "/name")))

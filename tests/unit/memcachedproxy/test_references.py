@@ -199,7 +199,8 @@ def test_notice_of_a_release_that_is_not_known(image: str) -> None:
 
 def test_notice_of_a_pause_until_it_ends() -> None:
     (text,) = noticed(rollout={"paused": True})
-    assert text.endswith("such as tls or auth. Set its spec.rollout.paused to false")
+    remedy = "Set its spec.rollout.paused to false. If this replaces its pods, their items are lost"
+    assert text.endswith(f"such as tls or auth. {remedy}")
     assert noticed(rollout={"paused": False}) == []
 
 

@@ -11,7 +11,7 @@ from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import origin_of
 from memcached_operator.memcached.updates.record import is_unreadable
-from memcached_operator.memcached.updates.slot import assess
+from memcached_operator.memcached.updates.slot import assess, is_lost
 from memcached_operator.memcached.updates.state import UNKNOWN, Slot, SlotState
 from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.workloads.pods import is_active
@@ -73,6 +73,15 @@ def decide(
     slots += [Slot(name, SlotState.BUSY, doing) for name in names if name not in by_name]
     unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
     return replace(_decision(slots, limit), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
+
+
+def replaces(template: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None) -> bool:
+    """Whether an update to a pod template replaces pods that may have items."""
+    origin = origin_of(template)
+    if origin is None:
+        return False
+    target = Target("", template, origin, rules, resize, 0)
+    return any(is_active(pod) and is_lost(pod, target) for pod in pods)
 
 
 def _kept(slot: Slot) -> Slot:

@@ -33,6 +33,13 @@ def assess(pod: Object, target: Target, now: datetime) -> Slot:
     return replace(slot, ready=left == 0, failing=failing, requeue_after=earliest((slot.requeue_after, left)))
 
 
+def is_lost(pod: Object, target: Target) -> bool:
+    """Whether an update to the target replaces a pod that may have items."""
+    origin = origin_of(pod)
+    has_run = not observed.never_started(pod, target.containers[0])
+    return has_run and (origin is None or _needs_replacement(pod, target, origin))
+
+
 def _has_revision(pod: Object, target: Target) -> bool:
     """Whether a pod has the revision of the target. Its label and its origin are always written together.
 
@@ -100,7 +107,7 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     if record is not None and not begun and _is_complete(pod, target, record, now):
         record = UpdateRecord("", ended=ends(pod, record))
     unseen = confirmation.seconds_until_seen(pod, record, target, now) if record else 0
-    if origin is None or origin.images.keys() != target.origin.images.keys() or _needs_replacement(pod, target, origin):
+    if origin is None or _needs_replacement(pod, target, origin) or observed.never_started(pod, target.containers[0]):
         slot = slot_of(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
     elif restarting := max(unseen, observed.seconds_until_restarted(pod, now)):  # so that the kubelet sees each step
         slot = slot_of(pod, SlotState.BUSY, "restarts", after=restarting)
@@ -158,8 +165,8 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
 
 
 def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
-    """Whether only a new pod has what the target asks for, or a new pod costs nothing."""
-    if origin.fixed != target.origin.fixed or observed.never_started(pod, target.containers[0]):
+    """Whether only a new pod has what the target asks for."""
+    if origin.fixed != target.origin.fixed or origin.images.keys() != target.origin.images.keys():
         return True
     old, new = target.annotations(pod), target.annotations(target.template)
     if any(_number(new[name]) < _number(old[name]) for name in target.rules.growing):

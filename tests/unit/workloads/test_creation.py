@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems import creation
 from memcached_operator.workloads.problems.creation_remedies import remedy
-from unit.builders import NOW, deployment, memcached, owned, pod
+from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
@@ -36,7 +37,8 @@ def ago(seconds: float) -> str:
 def statefulset(size: int = 3, **meta: Any) -> Object:
     """A live StatefulSet, whose controller has seen its latest spec."""
     live = owned(resource=STATEFULSETS, generation=2, **meta)
-    return {**live, "spec": {"replicas": size}, "status": {"observedGeneration": 2}}
+    spec = {"replicas": size, "selector": {"matchLabels": LABELS}}
+    return {**live, "spec": spec, "status": {"observedGeneration": 2}}
 
 
 def paused(size: int = 3, conditions: Any = None, **status: Any) -> Object:
@@ -78,6 +80,21 @@ def other(name: str = "cache-1", owner: Object | None = None, **meta: Any) -> Ob
     references = {"ownerReferences": [{**owner, "uid": "other", "controller": True}]} if owner else {}
     read = creation.obstacle({"metadata": {"name": name, "namespace": "test", **references, **meta}}, "child")
     return {} if read is None else read
+
+
+def released(without: str = "", **labels: str) -> Object:
+    """A pod that the operator has made, and that has no controller. `without`: a label that it lacks."""
+    own = {name: value for name, value in {**LABELS, "team": "web", **labels}.items() if name != without}
+    return other(labels=own, annotations={ORIGIN_ANNOTATION: "{}"})
+
+
+def restoring(labels: str) -> str:
+    """The message about a pod without these labels."""
+    return (
+        "Pod cache-1 has the name of a slot, but lacks labels with which the StatefulSet selects it. The pod is not "
+        f"modified. Restore them: kubectl label --overwrite pod -n test cache-1 {labels}. Or delete it: kubectl "
+        "delete pod -n test cache-1"
+    )
 
 
 FAILURES: dict[str, tuple[Snapshot, str]] = {
@@ -162,6 +179,31 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
         observed(statefulset(), pods=slots(0, 1), taken=[other()]),
         "",
     ),
+    "a pod of the slot without a label": (
+        observed(statefulset(), pods=slots(0, 2), taken=[released("app.kubernetes.io/instance")]),
+        restoring("app.kubernetes.io/instance=cache"),
+    ),
+    "a pod of the slot with other labels": (
+        observed(
+            statefulset(),
+            pods=slots(0, 2),
+            taken=[released("app.kubernetes.io/name", **{"app.kubernetes.io/managed-by": "x" * 999})],
+        ),
+        restoring("app.kubernetes.io/name=memcached app.kubernetes.io/managed-by=memcached-operator"),
+    ),
+    "a pod of the slot that the StatefulSet adopts": (
+        observed(statefulset(), pods=slots(0, 2), taken=[released()]),
+        "",
+    ),
+    "a pod of the slot that another owner has adopted": (
+        observed(
+            statefulset(),
+            pods=slots(0, 2),
+            taken=[other(owner={"kind": "Job", "name": "a"}, annotations={ORIGIN_ANNOTATION: "{}"})],
+        ),
+        "Pod cache-1 has the name of a slot, and belongs to Job a. The pod is not modified. Delete it: "
+        "kubectl delete pod -n test cache-1",
+    ),
     "an owner with a strange name": (
         observed(statefulset(1), taken=[other("cache-0", {"kind": "a\nb", "name": "x" * 999})]),
         f'Pod cache-0 has the name of a slot, and belongs to "a\\nb" "{"x" * 100}…". The pod is not modified. '
@@ -173,6 +215,17 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
 @pytest.mark.parametrize(("snapshot", "expected"), FAILURES.values(), ids=FAILURES.keys())
 def test_failure(snapshot: Snapshot, expected: str) -> None:
     assert creation.creation_failure(snapshot) == expected
+
+
+def test_only_names_of_the_operator_are_kept_of_labels() -> None:
+    """Anyone can set others, of any number."""
+    assert released()["metadata"]["labels"] == LABELS
+
+
+def test_loss_of_a_pod_that_is_deleted_instead() -> None:
+    snapshot = observed(statefulset(), pods=slots(0, 2), taken=[released("app.kubernetes.io/name")])
+    (problem,) = creation.problems(snapshot, loss="its items are then lost")
+    assert problem.message == f"{restoring('app.kubernetes.io/name=memcached')}; its items are then lost"
 
 
 def test_reasons() -> None:

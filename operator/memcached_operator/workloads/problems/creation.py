@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from memcached_api import conditions as c
+from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube.labels import own_labels
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     EVENTS,
@@ -139,10 +141,13 @@ def creation_failure(snapshot: Snapshot) -> str:
     return "; ".join(problem.message for problem in problems(snapshot))
 
 
-def problems(snapshot: Snapshot, loss_by: Callable[[str], str] = lambda _remedy: "") -> list[Problem]:
-    """The problems that prevent pods of the workload from being created. `loss_by`: see PodRules."""
+def problems(
+    snapshot: Snapshot, loss_by: Callable[[str], str] = lambda _remedy: "", *, loss: str = ""
+) -> list[Problem]:
+    """The problems that prevent pods of the workload from being created. `loss_by`, `loss`: see PodRules."""
     slots = missing_slots(snapshot)
-    found = [_taken(pod) for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
+    pods = [pod for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
+    found = [problem for pod in pods if (problem := _taken(pod, snapshot, loss)) is not None]
     if failure := _of_slots(snapshot, slots) or _of_deployment(snapshot):
         advice = remedy(failure)
         text = f"Pods cannot be created: {quote_if_needed(failure, MAX_TEXT)}"
@@ -174,23 +179,45 @@ def newest(events: Iterable[Object]) -> list[Object]:
 def obstacle(pod: Object, uid: str) -> Object | None:
     """What is used of a pod with the name of a missing slot; None if it is no obstacle.
 
-    It is none if it belongs to the StatefulSet with this uid, or if it is being deleted.
+    It is none if it belongs to the StatefulSet with this uid, or if it is being deleted. `released`: the operator has
+    made it, and it has no controller any more.
     """
     controller = controller_of(pod)
     if pod["metadata"].get("deletionTimestamp") or (controller is not None and controller["uid"] == uid):
         return None
     meta = {name: pod["metadata"][name] for name in ("name", "namespace")}
+    meta["labels"] = own_labels(nested_map(pod, "metadata", "labels"))
     owner = {} if controller is None else {name: controller[name] for name in ("kind", "name")}
-    return {"kind": PODS.kind, "metadata": meta, "owner": owner}
+    released = controller is None and ORIGIN_ANNOTATION in nested_map(pod, "metadata", "annotations")
+    return {"kind": PODS.kind, "metadata": meta, "owner": owner, "released": released}
 
 
-def _taken(pod: Object) -> Problem:
-    """The problem that another owner's pod has the name of a slot."""
+def _taken(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
+    """The problem that a pod which the StatefulSet does not control has the name of a slot."""
+    if pod["released"]:
+        return _released(pod, snapshot, loss)
     owner = " ".join(quote_if_needed(str(text), MAX_OWNER) for text in pod["owner"].values())
     belongs = f"belongs to {owner}" if owner else "is not managed by this operator"
-    meta = pod["metadata"]
-    remedy = f"The pod is not modified. Delete it: kubectl delete pod -n {meta['namespace']} {meta['name']}"
-    return Problem(c.CONFLICT, f"Pod {meta['name']} has the name of a slot, and {belongs}. {remedy}")
+    remedy = f"The pod is not modified. Delete it: {_command('delete', pod)}"
+    return Problem(c.CONFLICT, f"Pod {_name(pod)} has the name of a slot, and {belongs}. {remedy}")
+
+
+def _released(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
+    """The problem that a pod of the operator lacks labels. None if it has all: then the StatefulSet adopts it."""
+    selector = nested_map(snapshot.child(STATEFULSETS) or {}, "spec", "selector", "matchLabels")
+    labels = pod["metadata"]["labels"]
+    lacking = [f"{name}={value}" for name, value in own_labels(selector).items() if labels.get(name) != value]
+    if not lacking:
+        return None
+    problem = f"Pod {_name(pod)} has the name of a slot, but lacks labels with which the StatefulSet selects it"
+    restore = f"Restore them: {_command('label --overwrite', pod)} {' '.join(lacking)}"
+    delete = f"Or delete it: {_command('delete', pod)}{'; ' if loss else ''}{loss}"
+    return Problem(c.CONFLICT, f"{problem}. The pod is not modified. {restore}. {delete}")
+
+
+def _command(verb: str, pod: Object) -> str:
+    """The kubectl command for a pod."""
+    return f"kubectl {verb} pod -n {pod['metadata']['namespace']} {_name(pod)}"
 
 
 def _workload(snapshot: Snapshot) -> tuple[Resource, Object | None]:

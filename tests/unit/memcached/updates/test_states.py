@@ -81,7 +81,7 @@ def with_agent_limit(**status: Any) -> Object:
 
 def with_other_container(pod: Object) -> Object:
     """A pod to which admission has added a container without requests and limits, as its kubelet reports it."""
-    status = {"name": "proxy", "state": {"running": {}}, "ready": True, "resources": {}}
+    status: Object = {"name": "proxy", "state": {"running": {}}, "ready": True, "resources": {}}
     containers = [*pod["spec"]["containers"], {"name": "proxy", "image": "proxy:1"}]
     statuses = [*pod["status"]["containerStatuses"], status]
     spec, changed_status = pod["spec"] | {"containers": containers}, pod["status"] | {"containerStatuses": statuses}

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from memcached_operator.shared.containers import REPAIR
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
@@ -26,7 +27,7 @@ SCHEDULING: Final = {
     "were unschedulable": "uncordon a node, or add one",
     "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
     "Insufficient memory": "lower spec.resources.requests.memory, or add a node",
-    "untolerated taint": "remove the taint, or add a node",
+    "untolerated taint": f"{REPAIR}, otherwise remove the taint, or add a node",
     "Too many pods": "add a node",
 }
 """The remedy by a part of the scheduler's message, as for a Memcached."""

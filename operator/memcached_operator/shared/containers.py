@@ -25,6 +25,10 @@ AGENT: Final = OwnContainer(
     ports=frozenset({agent.METRICS_PORT_NAME, agent.PROBES_PORT_NAME}),
 )
 
+REPAIR: Final = "repair or uncordon the node if the taint begins with node.kubernetes.io"
+"""The remedy for a taint that Kubernetes sets for a condition of the node, and sets again. Since release 1.35, the
+scheduler does not name the taint."""
+
 
 def scheduling(memory: str, others: str) -> dict[str, str]:
     """The remedy by a part of the scheduler's message. These parts are the same in Kubernetes 1.30 to 1.37.
@@ -35,7 +39,7 @@ def scheduling(memory: str, others: str) -> dict[str, str]:
         "were unschedulable": "uncordon a node, or add one",
         "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
         "Insufficient memory": memory,
-        "untolerated taint": "add spec.podTemplate.spec.tolerations, or remove the taint",
+        "untolerated taint": f"{REPAIR}, otherwise add spec.podTemplate.spec.tolerations, or remove the taint",
         "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
         "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
         "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",

@@ -6,7 +6,10 @@ REMEDIES: Final = {
     "were unschedulable": "uncordon a node, or add one",
     "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
     "Insufficient memory": "lower spec.cache.memory or spec.resources.requests.memory, or add a node",
-    "untolerated taint": "add spec.podTemplate.spec.tolerations, or remove the taint",
+    "untolerated taint": (
+        "repair or uncordon the node if the taint begins with node.kubernetes.io, otherwise add "
+        "spec.podTemplate.spec.tolerations, or remove the taint"
+    ),
     "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
     "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
     "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",

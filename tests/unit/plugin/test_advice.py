@@ -175,7 +175,10 @@ UNSCHEDULED = {
         ". Lower spec.resources.requests.cpu, or add a node; or lower spec.cache.memory or "
         "spec.resources.requests.memory, or add a node"
     ),
-    "1 node(s) had untolerated taint {a: b}": ". Add spec.podTemplate.spec.tolerations, or remove the taint",
+    "1 node(s) had untolerated taint(s)": (
+        ". Repair or uncordon the node if the taint begins with node.kubernetes.io, otherwise add "
+        "spec.podTemplate.spec.tolerations, or remove the taint"
+    ),
     "waiting": "",
 }
 

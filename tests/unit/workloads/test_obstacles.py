@@ -1,11 +1,15 @@
 """The statuses are those that a kubelet, the scheduler and controllers of release 1.35 report."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from memcached_operator.appservice.containers import SCHEDULING as APPSERVICE
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.containers import SCHEDULING as MEMCACHED
+from memcached_operator.memcachedproxy.containers import SCHEDULING as PROXY
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rules import OwnContainer, PodRules
@@ -188,6 +192,26 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
     ),
     "an evicted pod without a message": (failed("Evicted"), "a pod failed with the reason Evicted"),
 }
+
+
+REPAIR = "Repair or uncordon the node if the taint begins with node.kubernetes.io, otherwise "
+TAINTED = {
+    "Memcached": (MEMCACHED, "add spec.podTemplate.spec.tolerations, or remove the taint"),
+    "MemcachedProxy": (PROXY, "add spec.podTemplate.spec.tolerations, or remove the taint"),
+    "AppService": (APPSERVICE, "remove the taint, or add a node"),
+}
+
+
+@pytest.mark.parametrize("taint", ["(s)", " {node.kubernetes.io/not-ready: }", " {example.com/a: b}"])
+@pytest.mark.parametrize(("remedies", "remedy"), TAINTED.values(), ids=TAINTED)
+def test_taint_has_a_remedy_whether_or_not_kubernetes_has_set_it(
+    remedies: Mapping[str, str], remedy: str, taint: str
+) -> None:
+    """Since release 1.35, the scheduler does not name the taint. A toleration binds pods to a broken node."""
+    text = f"0/3 nodes are available: 3 node(s) had untolerated taint{taint}."
+    obj = pod(phase="Pending", conditions=[unscheduled("Unschedulable", text)])
+    (found,) = obstacles([obj], NOW, PodRules("Memcached", scheduling=remedies))
+    assert found.message == f"pod cache-1 cannot be scheduled: {text} {REPAIR}{remedy}"
 
 
 @pytest.mark.parametrize(("obj", "message"), OBSTACLES.values(), ids=OBSTACLES.keys())

@@ -93,7 +93,8 @@ def test_field_changes_what_its_remedy_promises(container: str, field: str) -> N
 
 RUNNING: Object = {"name": "memcached", "ready": True, "restartCount": 0, "state": {"running": {}}, "lastState": {}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 1m20s restarting failed container=agent"}}
-NOT_PULLED = (
+NOT_ADMITTED = 'failed to pull and unpack image "localhost:1/agent:2": unexpected status: 401 Unauthorized'
+NOT_REACHED = (
     'failed to pull and unpack image "localhost:1/agent:2": failed to resolve reference "localhost:1/agent:2": failed '
     'to do request: Head "http://localhost:1/v2/agent/manifests/2": dial tcp 127.0.0.1:1: connect: connection refused'
 )
@@ -122,10 +123,16 @@ FAILING: dict[str, tuple[Object, str, str]] = {
         "container agent terminated with exit code 1 (Error); see kubectl logs --previous -n test cache-0 -c agent",
     ),
     "without its image": (
-        {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_PULLED}}},
+        {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_ADMITTED}}},
         "ImageUnavailable",
-        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_PULLED}; correct spec.agent.image, "
+        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_ADMITTED}; correct spec.agent.image, "
         "or name a Secret with the registry's credentials in spec.imagePullSecrets",
+    ),
+    "without its registry": (
+        {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_REACHED}}},
+        "ImageUnavailable",
+        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_REACHED}; the node cannot reach "
+        "the registry, and the kubelet tries again by itself; correct spec.agent.image if its host is wrong",
     ),
     "without its program": (
         ended(128, "StartError", NO_PROGRAM),
@@ -144,6 +151,7 @@ LOSSES = {
     "Pooled": {
         "OOM-killed": "This",
         "without its image": "Changing spec.agent.image or spec.imagePullSecrets",
+        "without its registry": "This",
         "without its program": "This",
         "as root": "This",
     },

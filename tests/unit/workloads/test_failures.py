@@ -51,6 +51,25 @@ def test_image_that_cannot_be_pulled(reason: str) -> None:
     )
 
 
+UNREACHABLE = (
+    "dial tcp: lookup registry.example.com: i/o timeout",
+    "dial tcp 127.0.0.1:1: connect: connection refused",
+    "dial tcp 10.0.0.1:443: connect: no route to host",
+    "dial tcp 10.0.0.1:443: connect: network is unreachable",
+    "dial tcp: lookup exmple.com on 10.96.0.10:53: no such host",
+    "net/http: TLS handshake timeout",
+)
+UNREACHED = "; the node cannot reach the registry, and the kubelet tries again by itself; "
+
+
+@pytest.mark.parametrize("text", UNREACHABLE)
+def test_registry_that_the_node_cannot_reach_needs_no_credentials(text: str) -> None:
+    found = only(with_container(waiting("ErrImagePull", text))).message
+    assert found.endswith(f"cannot be pulled: {text}{UNREACHED}correct spec.image if its host is wrong")
+    foreign = only(injected("container", waiting("ErrImagePull", text))).message
+    assert foreign.endswith(f"{UNREACHED}{FOREIGN}")
+
+
 KUBELET_TEXTS = {
     "not found": ("ErrImagePull", ERROR),
     "registry unavailable": ("RegistryUnavailable", "image pull failed because the registry is unavailable: dial tcp"),
@@ -322,9 +341,10 @@ def test_container_is_ours_if_the_live_template_or_an_earlier_one_has_it(
 BACK_OFF = 'Back-off pulling image "example.com/memcached:1"'
 
 
-def test_error_is_kept_while_an_older_kubelet_does_not_repeat_it() -> None:
+@pytest.mark.parametrize("error", [ERROR, UNREACHABLE[0]])
+def test_error_is_kept_while_an_older_kubelet_does_not_repeat_it(error: str) -> None:
     """Before release 1.32, the message during its back-off has no error."""
-    first = only(with_container(waiting("ErrImagePull", ERROR))).message
+    first = only(with_container(waiting("ErrImagePull", error))).message
     backing_off = with_container(waiting("ImagePullBackOff", BACK_OFF))
     for reported in (first, f"Pod cache-0: other; {first}; and 3 more"):
         (failure,) = failures([backing_off], NOW, RULES, reported)

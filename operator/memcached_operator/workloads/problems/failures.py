@@ -30,6 +30,11 @@ IMAGE_REASONS = frozenset(
 )
 """Waiting reasons for a missing image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
 
+UNREACHABLE: Final = re.compile(
+    "i/o timeout|connection refused|no route to host|network is unreachable|no such host|TLS handshake timeout"
+)
+"""The errors of Go's packages net and net/http for a registry that a node cannot reach."""
+
 BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"(?:: \w+: |$)')
 """The kubelet's text during its backoff (its image_manager.go). Before release 1.32, the error does not follow."""
 
@@ -209,18 +214,28 @@ def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float
 def _image_message(
     pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, reported: str
 ) -> str:
-    own = container.own_container
-    remedy = f"correct {own.image}, or {own.credentials}" if own else not_ours(pod, rules)
-    remedy += rules.loss_by(remedy) if own else ""
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
     text = text_of(waiting)
-    message = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}; {remedy}"
+    problem = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}"
+    other, unreachable = (_image_advice(pod, container, rules, unreachable=each) for each in (False, True))
     if (bare := BACK_OFF.fullmatch(text)) is None:
-        return message
-    start, _, end = message.partition(bare[0])
-    before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE}}}?{re.escape(end)}", reported)
-    return before[0] if before else message
+        return problem + (unreachable if UNREACHABLE.search(text) else other)
+    start, ends = problem.partition(bare[0])[0], f"{re.escape(other)}|{re.escape(unreachable)}"
+    before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE}}}?(?:{ends})", reported)
+    return before[0] if before else problem + other
+
+
+def _image_advice(pod: Object, container: Container, rules: PodRules, *, unreachable: bool) -> str:
+    """What follows the problem of an image. `unreachable`: the node cannot reach the registry."""
+    own = container.own_container
+    cause = "; the node cannot reach the registry, and the kubelet tries again by itself" if unreachable else ""
+    if own is None:
+        return f"{cause}; {not_ours(pod, rules)}"
+    remedy = (
+        f"correct {own.image} if its host is wrong" if unreachable else f"correct {own.image}, or {own.credentials}"
+    )
+    return f"{cause}; {remedy}{rules.loss_by(remedy)}"
 
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:

@@ -151,8 +151,8 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
         f"pod cache-1 has not started: its volumes or its network are not ready; {DESCRIBE}",
     ),
     "no status of the kubelet": (
-        pod(phase="Pending", conditions=[SCHEDULED]),
-        f"pod cache-1 has not started: its volumes or its network are not ready; {DESCRIBE}",
+        of(pod(phase="Pending", conditions=[SCHEDULED, condition("DisruptionTarget")]), nodeName="n1"),
+        "pod cache-1 has not started: its node n1 has not accepted it",
     ),
     "the image is pulled": (
         started(containers=[CREATING]),
@@ -233,7 +233,8 @@ NORMAL: dict[str, tuple[Object, float]] = {
         ),
         1,
     ),
-    "volumes": (pod(phase="Pending", conditions=[condition("PodScheduled", since=20)]), 40),
+    "a node": (pod(phase="Pending", conditions=[condition("PodScheduled", since=20)]), 40),
+    "volumes": (pod(phase="Pending", conditions=[condition("PodScheduled", since=20), UNREADY]), 40),
     "a readiness gate": (gated(since=30), 30),
     "another container": (
         pod(

@@ -119,8 +119,11 @@ def _starting(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
     if started.get("status") == "True" and waiting:
         message = f"pod {meta['name']} waits for the image of {_title(waiting[0], rules)}; {see}"
         return Obstacle(message, _left(started.get("lastTransitionTime"), now))
-    message = f"pod {meta['name']} has not started: its volumes or its network are not ready; {see}"
-    return Obstacle(message, _left(scheduled.get("lastTransitionTime"), now))
+    accepted = condition_of(pod, "Ready")  # only a kubelet adds it
+    cause = (
+        f"its volumes or its network are not ready; {see}" if accepted else f"its node {_node(pod)} has not accepted it"
+    )
+    return Obstacle(f"pod {meta['name']} has not started: {cause}", _left(scheduled.get("lastTransitionTime"), now))
 
 
 def _unready(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:

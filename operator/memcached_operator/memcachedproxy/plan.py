@@ -136,13 +136,8 @@ def _waiting(rings: Target, ring: Ring) -> Iterator[Problem]:
         text = f"The proxies use {ring.servers} slots of Memcached {ring.name}, and {announced.servers} next"
         yield Problem(c.ROLLING_OUT, text)
     elif ring.servers < wanted.servers:
-        first, last = ring.servers, wanted.servers - 1
-        slots = f"slot {first}" if first == last else f"slots {first} to {last}"
-        yield Problem(
-            c.ROLLING_OUT,
-            f"The proxies use {ring.servers} of {wanted.servers} slots until all pods of Memcached {wanted.name} are "
-            f"ready; {slots} must start first",
-        )
+        slots = f"{ring.servers} of {wanted.servers} slots until all pods of Memcached {wanted.name} are ready"
+        yield Problem(c.ROLLING_OUT, f"The proxies use {slots}; see its conditions")
 
 
 def _network_policy(snapshot: Snapshot, spec: MemcachedProxySpec) -> Iterator[Object]:

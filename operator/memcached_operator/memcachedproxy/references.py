@@ -12,6 +12,7 @@ from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
 
 MEMCACHEDS: Final = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
@@ -40,7 +41,8 @@ class Cache:
 
     `slots`: the form of the published addresses; None until they are published. `servers`: their number without the
     slots that the spec removes, because their pods may be deleted at once. `ready`: whether that many pods are ready,
-    for the current spec. `paused`: whether its pods may have an earlier one.
+    for the current spec. `available`: whether its condition Available is not False. `paused`: whether its pods may have
+    an earlier one.
     `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
@@ -55,6 +57,7 @@ class Cache:
     slots: Slots | None
     servers: int
     ready: bool
+    available: bool
     paused: bool
 
 
@@ -84,6 +87,7 @@ def reads(obj: Object) -> Cache:
         slots=slots,
         servers=min(servers, int(size)) if is_integer(size) and size > 0 else servers,
         ready=is_current and is_integer(ready) and ready >= servers,
+        available=condition_of(obj, c.AVAILABLE).get("status") != c.FALSE,
         paused=nested_field(spec, "rollout", "paused") is True,
     )
 
@@ -166,6 +170,9 @@ def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]
     if official_release(cache.image, "memcached") is None:
         image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
+    if not cache.available:
+        # Without the number of pods: each change of it would write the status of every proxy.
+        yield f"Memcached {name} is not available; see its conditions"
     if cache.paused:
         yield (
             f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. "

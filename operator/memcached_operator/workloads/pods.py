@@ -28,9 +28,9 @@ def has_completed(pod: Object) -> bool:
     return _phase(pod) in ("Succeeded", "Failed")
 
 
-def condition_of(pod: Object, name: str) -> Mapping[str, Any]:
-    """A condition of a pod; empty if it is not reported."""
-    conditions = (condition for condition in nested_list(pod, "status", "conditions") if condition["type"] == name)
+def condition_of(obj: Object, name: str) -> Mapping[str, Any]:
+    """A condition of a pod, or of a custom resource; empty if it is not reported."""
+    conditions = (condition for condition in nested_list(obj, "status", "conditions") if condition["type"] == name)
     return next(conditions, _NOTHING)
 
 

@@ -86,8 +86,15 @@ def test_slots_are_ready_for_the_current_spec(cr: Object, ready: bool) -> None:
     assert reads(cr).ready is ready
 
 
-def test_flapping_pods_change_only_whether_all_are_ready() -> None:
-    assert reads(slots(3, ready=1)) == reads(slots(3, ready=0))
+def conditioned(ready: int, available: str) -> Object:
+    """A Memcached with 3 slots and the condition Available."""
+    cr = slots(3, ready=ready)
+    condition = {"type": "Available", "status": available, "message": f"{ready} of 3 pods are ready"}
+    return {**cr, "status": {**cr["status"], "conditions": [{"type": "Ready", "status": "False"}, condition]}}
+
+
+def test_flapping_pods_change_only_whether_all_or_enough_are_ready() -> None:
+    assert reads(conditioned(1, "False")) == reads(conditioned(0, "False"))
 
 
 def test_shown_slots_by_cache() -> None:
@@ -195,6 +202,12 @@ def test_notice_of_a_release_that_is_not_known(image: str) -> None:
     (text,) = noticed(image=image or None)
     assert text.endswith("; a proxy needs servers of memcached 1.6.40 or later")
     assert (image or "no image in spec.image") in text
+
+
+@pytest.mark.parametrize(("available", "expected"), [("False", 1), ("True", 0), ("Unknown", 0)])
+def test_notice_of_a_memcached_that_is_not_available(available: str, expected: int) -> None:
+    found = list(notices("cache", reads(conditioned(0, available)), LABELS))
+    assert found == ["Memcached cache is not available; see its conditions"] * expected
 
 
 def test_notice_of_a_pause_until_it_ends() -> None:

@@ -24,6 +24,7 @@ from memcached_operator.kube.field_managers import differences, is_our_entry
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
 from memcached_operator.reconcile.intent import replicas_of, with_recorded_intent, with_replicas
 from memcached_operator.status.interventions import field_names
+from memcached_operator.workloads.problems.obstacles import blocked_by
 
 
 class Action(Enum):
@@ -81,13 +82,19 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
         return _of_unmanaged(name, desired, live, own)
     if controller is not None and not is_controlled_by(live, cr):
         if _owner_id(controller) == _owner_id(controller_reference(cr)):
-            return Decision(Action.WAIT, f"{name} of an earlier {cr['kind']} with the same name is still being deleted")
+            return _wait(f"{name} of an earlier {cr['kind']} with the same name is still being deleted", live)
         return Decision(Action.CONFLICT, f"{name} belongs to {controller['kind']} {controller['name']}")
     if live["metadata"].get("deletionTimestamp"):
-        return Decision(Action.WAIT, f"{name} is being deleted")
+        return _wait(f"{name} is being deleted", live)
     if is_current(desired, live):
         return Decision(Action.SKIP)
     return Decision(Action.SCALE if is_only_scaled(desired, live) else Action.APPLY)
+
+
+def _wait(message: str, live: Object) -> Decision:
+    """The decision to wait for a deletion, with the finalizers that block it."""
+    cause = blocked_by(live)
+    return Decision(Action.WAIT, f"{message}: {cause}" if cause else message)
 
 
 def _of_unmanaged(name: str, desired: Object, live: Object, own_labels: Mapping[str, str]) -> Decision:
@@ -95,7 +102,7 @@ def _of_unmanaged(name: str, desired: Object, live: Object, own_labels: Mapping[
     if not is_copy(live, own_labels):
         return Decision(Action.CONFLICT, f"{name} exists and is not managed by this operator")
     if live["metadata"].get("deletionTimestamp"):
-        return Decision(Action.WAIT, f"{name} is being deleted")
+        return _wait(f"{name} is being deleted", live)
     if different := field_names([*differences(live, _content(desired))]):
         return Decision(Action.CONFLICT, f"{name} has another value of {different}", is_copy=True)
     return Decision(Action.APPLY)

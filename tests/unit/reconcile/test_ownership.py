@@ -129,9 +129,23 @@ def test_orphan_without_a_label_of_the_spec_is_adopted() -> None:
 
 REASONS = {
     "being deleted": (changed(deletionTimestamp="now"), "Deployment cache is being deleted"),
+    "blocked by finalizers": (
+        changed(deletionTimestamp="now", finalizers=[f"example.com/{n}" for n in range(4)]),
+        "Deployment cache is being deleted: its finalizers example.com/0, example.com/1, example.com/2 and 1 more "
+        "block it",
+    ),
+    "copy that a finalizer blocks": (
+        copied(deletionTimestamp="now", finalizers=["example.com/dns"]),
+        "Deployment cache is being deleted: its finalizers example.com/dns block it",
+    ),
     "of an earlier object": (
-        changed(ownerReferences=EARLIER),
+        changed(ownerReferences=EARLIER, finalizers=["example.com/dns"]),
         "Deployment cache of an earlier Memcached with the same name is still being deleted",
+    ),
+    "of an earlier object, blocked by a finalizer": (
+        changed(ownerReferences=EARLIER, deletionTimestamp="now", finalizers=["example.com/dns"]),
+        "Deployment cache of an earlier Memcached with the same name is still being deleted: its finalizers "
+        "example.com/dns block it",
     ),
     "of another owner": (
         changed(ownerReferences=[EARLIER[0] | {"kind": "Redis", "name": "r"}]),

@@ -169,15 +169,21 @@ STEPS: Final[tuple[Callable[[Object, datetime, PodRules], Obstacle | None], ...]
 """The steps until a pod is ready, in their order."""
 
 
+def blocked_by(obj: Object) -> str:
+    """The finalizers that block the deletion of an object, as a clause; empty without one."""
+    meta = obj["metadata"]
+    finalizers = meta.get("finalizers") if meta.get("deletionTimestamp") else None
+    return f"its finalizers {_names(finalizers)} block it" if finalizers else ""
+
+
 def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
     """A pod that still exists long after the end of its grace period."""
     meta = pod["metadata"]
     end = time_of(meta["deletionTimestamp"])
     if end is None:
         return None
-    if finalizers := meta.get("finalizers"):
-        cause = f"its finalizers {_names(finalizers)} block it"
-    else:
+    cause = blocked_by(pod)
+    if not cause:
         command = f"kubectl delete pod --force -n {meta.get('namespace')} {meta['name']}"
         cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
     disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")

@@ -80,14 +80,15 @@ async def run_paused(
 
 
 async def _wait_paused(sandbox: Sandbox) -> None:
-    """Wait until the status reports the pause of the current spec, and that no pod is updated."""
+    """Wait until the status reports the pause of the current spec, that no pod is updated, and what will be lost."""
 
     async def poll() -> bool:
         obj = await sandbox.get(MEMCACHEDS, VICTIM) or {}
         found = {each["reason"]: each for each in nested_list(obj, "status", "conditions")}
         shown = found.get(c.PAUSED, {"message": "", "observedGeneration": 0})
         current = shown["observedGeneration"] == obj["metadata"]["generation"]
-        return current and "0 of 2 pods are updated" in shown["message"]
+        message: str = shown["message"]
+        return current and "0 of 2 pods are updated" in message and message.endswith("their items are lost")
 
     await wait_until(poll, RECOVERY, "the pause is reported")
 

@@ -89,7 +89,7 @@ class Snapshot:
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     """The objects that it controls."""
     pods: tuple[Object, ...] = ()
-    """The pods of its workload."""
+    """The pods of its workload, without those that have ended."""
     missing: frozenset[Resource] = frozenset()
     """The optional or referenced resources that the API server does not serve, or that cannot be listed in its
     namespace."""
@@ -108,6 +108,9 @@ class Snapshot:
     """What plans read of the existing objects that it names (`ReconciledKind.references`)."""
     referrers: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
     """What plans read of the objects that name it."""
+    ended: tuple[Object, ...] = ()
+    """The pods of its workload that have ended, as far as they are kept: those that finalizers hold, and the last one
+    that was evicted, or rejected by its node."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
 

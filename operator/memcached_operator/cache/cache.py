@@ -64,7 +64,9 @@ class RetentionRules(Protocol):
         ...
 
     def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
-        """The group of which only the object is kept that was created last; None without one."""
+        """The group of which only the object is kept that was created last; None without one. Of those created in the
+        same second, the last one by name.
+        """
         ...
 
     def observes(self, resource: Resource, obj: Object) -> bool:
@@ -240,7 +242,7 @@ class Cache:
         if (known is not None and known.version > version) or self._tombstones.get(key, -1) > version:
             return False
         earlier = self._others_of_group(key, obj)
-        if self._retention.drops(resource, obj) or any(_created(other) > _created(obj) for other in earlier.values()):
+        if self._retention.drops(resource, obj) or any(_age(other) > _age(obj) for other in earlier.values()):
             return known is not None and self.remove(key, version)
         kept = self._retention.keep(self, key, obj)
         if known is not None and known.version == version and known.needed == kept.needed:
@@ -407,5 +409,6 @@ def version_of(obj: Object) -> int:
     return int(obj["metadata"].get("resourceVersion") or 0)
 
 
-def _created(obj: Object) -> str:
-    return obj["metadata"].get("creationTimestamp") or ""
+def _age(obj: Object) -> tuple[str, str]:
+    """By which objects are ordered: the time of the creation, which has a resolution of a second, and the name."""
+    return obj["metadata"].get("creationTimestamp") or "", obj["metadata"]["name"]

@@ -2,7 +2,8 @@
 
 import logging
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import find_pod
@@ -28,6 +29,9 @@ CHANGED = (404, 409)
 NO_REPLY, SERVER_ERRORS = 0, 500
 """Response codes of a write that may have been made nevertheless: no reply, and those from 500 on."""
 
+INEFFECTIVE: Final = "Ineffective"
+"""The reason of the error of a step that a policy has changed."""
+
 FORBIDDEN = 403
 """Response code of a write that a quota, a LimitRange or a policy denies."""
 
@@ -35,11 +39,13 @@ FORBIDDEN = 403
 class _Hold(NamedTuple):
     """A policy has changed a step, so that the plan may not see that a pod is being changed.
 
-    `until`: when the next step can be made, in seconds of the monotonic clock. `lost`: what the pod did not keep.
+    `until`: when the next step can be made, in seconds of the monotonic clock. `pod`: the name of that pod. `cause`:
+    what the policy does.
     """
 
     until: float
-    lost: str
+    pod: str
+    cause: str
 
 
 class PodSteps:
@@ -53,15 +59,19 @@ class PodSteps:
         """Pods with a step whose outcome is not known, because its reply was lost."""
         self._held: dict[tuple[str, str], _Hold] = {}
         """The objects of which no step is made at present, by namespace and name."""
+        self.clock: Callable[[], float] = time.monotonic
 
     async def make(self, step: PodStep, result: Result) -> None:
         """Make a step, and record in `result` why it failed. A pod that has changed since needs another plan."""
         key = key_of(PODS, step.pod)
         if await self._is_unclear(key, result):
             return
-        if (held := self._hold_of(step.pod)) is not None:
-            error = _ineffective(held.lost)
-            result.fail(error, _message(key, step, error))
+        if (hold := self._hold_of(step.pod)) is not None:
+            error = ApiError(FORBIDDEN, INEFFECTIVE, hold.cause)
+            if key.name == hold.pod:
+                result.fail(error, _message(key, step, error))
+            else:
+                result.fail(error, f"Pod {key.name} cannot be {step.verb} before pod {hold.pod}: {hold.cause}")
             return
         try:
             with self._cooldown.guard(key, _intent(step)):
@@ -125,13 +135,15 @@ class PodSteps:
         lost = _lost(reply, step.patch)
         if lost or version_of(reply) == version_of(step.pod):
             self._cache.put(PODS, reply)
-            self._held[_instance(step.pod)] = _Hold(time.monotonic() + INEFFECTIVE_PERIOD, lost)
-            raise _ineffective(lost, INEFFECTIVE_PERIOD)
+            detail = f", and does not let its {lost} be changed. Correct that policy" if lost else ""
+            cause = f"a cluster policy changes the request{detail}"
+            self._held[_instance(step.pod)] = _Hold(self.clock() + INEFFECTIVE_PERIOD, key.name, cause)
+            raise ApiError(FORBIDDEN, INEFFECTIVE, cause, INEFFECTIVE_PERIOD)
         return reply
 
     def _hold_of(self, pod: Object) -> _Hold | None:
         """Why no step is made of a pod's object; None if one can be made."""
-        now = time.monotonic()
+        now = self.clock()
         self._held = {instance: hold for instance, hold in self._held.items() if hold.until > now}
         return self._held.get(_instance(pod))
 
@@ -142,19 +154,13 @@ def _instance(pod: Object) -> tuple[str, str]:
 
 
 def _lost(reply: Object, patch: Object) -> str:
-    """The first label or annotation of a patch that a pod does not have; empty if it has all of them."""
+    """The first label or annotation that a pod has otherwise than a patch; empty without one."""
     for part in ("labels", "annotations"):
         found = nested_map(reply, "metadata", part)
         for name, text in nested_map(patch, "metadata", part).items():
             if found.get(name) != text:
                 return f"{part.removesuffix('s')} {name}"
     return ""
-
-
-def _ineffective(lost: str = "", after: float | None = None) -> ApiError:
-    """The error of a step that a policy has changed. `after`: seconds until it is repeated."""
-    detail = f", and does not keep its {lost}" if lost else ""
-    return ApiError(FORBIDDEN, "Ineffective", f"a cluster policy changes the request{detail}", after)
 
 
 def _message(key: Key, step: PodStep, error: ApiError) -> str:

@@ -319,7 +319,8 @@ def gather(
     )
     named, naming = cache.references_of(key_of(kind.resource, cr), cr)
     return Snapshot(
-        *(cr, children, tuple(pods), missing_here, foreign, orphans),
+        *(cr, children, tuple(pod for pod in pods if not has_completed(pod)), missing_here, foreign, orphans),
+        ended=tuple(filter(has_completed, pods)),
         resize=resize,
         referenced=named,
         referrers=naming,

@@ -10,7 +10,7 @@ from memcached_operator.cache.cache import Cache, IndexKey
 from memcached_operator.cache.forms import Kept
 from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import PODS, Key, Object, Resource, nested_map
+from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, nested_map
 from memcached_operator.workloads.pods import has_completed, is_deleted
 
 MAX_POD: Final = 8192
@@ -63,11 +63,12 @@ class Retention:
         return resource not in self._own and not self.observes(resource, obj)
 
     def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
-        """The pods of an instance that were evicted, or rejected by their nodes: a plan reports the last reason."""
+        """The pods of a controller that were evicted, or rejected by their nodes: a plan reports the last reason."""
         meta, status, own = obj["metadata"], nested_map(obj, "status"), nested_map(obj, "metadata", "labels")
         if resource != PODS or is_deleted(obj) or not has_completed(obj) or not status.get("reason"):
             return None
-        return ("failed", meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
+        instance = (meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
+        return ("failed", *instance, nested_map(controller_of(obj) or {}).get("name"))
 
     def observes(self, resource: Resource, obj: Object) -> bool:
         """True for an object of others that a plan reads."""

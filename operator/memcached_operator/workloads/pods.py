@@ -51,16 +51,11 @@ def serves(pod: Object, container: str) -> bool:
 
 
 def is_unreported(pod: Object) -> bool:
-    """Whether the node of a pod has stopped to report: the node lifecycle controller changes only the condition Ready.
-
-    A pod whose readiness gates are not met has the same two conditions.
+    """Whether the node of a pod has stopped to report: then the node lifecycle controller changes only the status of
+    the condition Ready. A kubelet writes the reason, too, such as ReadinessGatesNotReady.
     """
-    gates = [gate["conditionType"] for gate in nested_list(pod, "spec", "readinessGates")]
-    return (
-        condition_of(pod, "Ready").get("status") == "False"
-        and condition_of(pod, "ContainersReady").get("status") == "True"
-        and all(condition_of(pod, gate).get("status") == "True" for gate in gates)
-    )
+    ready, containers = condition_of(pod, "Ready"), condition_of(pod, "ContainersReady")
+    return ready.get("status") == "False" and not ready.get("reason") and containers.get("status") == "True"
 
 
 def _phase(pod: Object) -> str:

@@ -44,7 +44,7 @@ def workload_state(
     """
     failed = failures(snapshot.pods, now, rules, _reported(snapshot.cr))
     failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
-    met = obstacles(snapshot.pods, now, rules)
+    met = obstacles((*snapshot.pods, *snapshot.ended), now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
     uncreated = creation.problems(snapshot, rules.loss_by, loss=rules.loss)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]

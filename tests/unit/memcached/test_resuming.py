@@ -11,7 +11,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, 
 from memcached_operator.memcached.losses import THIS_REPLACES
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import RESUME, status_with
-from unit.builders import NOW, deployment, memcached
+from unit.builders import NOW, deleted, deployment, memcached
 from unit.memcached.updates.updating import OLD, created, with_status
 
 PLAN: Final = plan_with(Images("example.com/memcached:1", "example.com/agent:1"))
@@ -45,8 +45,9 @@ class Case:
     loses: bool
     before: Object = field(default_factory=dict[str, Any])
     is_written: bool = False
-    resize: Resize = Resize.ANY
+    resize: Resize | None = Resize.ANY
     has_run: bool = True
+    are_deleted: bool = False
 
 
 SLOTS: Final[dict[str, Case]] = {
@@ -56,7 +57,9 @@ SLOTS: Final[dict[str, Case]] = {
     "another node, but memcached has never run": Case(NODES, loses=False, has_run=False),
     "resources": Case(MORE, loses=False, before=AMOUNTS),
     "resources, in a cluster that cannot resize pods": Case(MORE, loses=True, before=AMOUNTS, resize=Resize.NONE),
+    "resources, before it is known what the cluster can": Case(MORE, loses=True, before=AMOUNTS, resize=None),
     "resources that were not set": Case(MORE, loses=True),
+    "another node, and the pods are being deleted": Case(NODES, loses=False, are_deleted=True),
     "another image": Case({"image": "example.com/memcached:2"}, loses=True),
     "another image, warm": Case({"image": "a:2"}, loses=False, before={"cache": {"warmRestart": True}}),
     "a Service": Case({"service": {"labels": {"team": "web"}}}, loses=False),
@@ -71,6 +74,7 @@ def test_slots(case: Case) -> None:
     pods = tuple(created(slot, old["spec"]["template"]) for slot in range(2))
     if not case.has_run:
         pods = tuple(with_status(pod, state={"waiting": {"reason": "ContainerCreating"}}) for pod in pods)
+    pods = tuple(map(deleted, pods)) if case.are_deleted else pods
     cr = memcached(identity="Stable", size=2, **spec)
     snapshot = Snapshot(cr, {key_of(STATEFULSETS, live): live}, pods, resize=case.resize)
     assert progressing(snapshot).endswith(f"to continue, {RESUME}{THIS_REPLACES if case.loses else ''}")

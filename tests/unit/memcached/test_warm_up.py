@@ -11,7 +11,7 @@ from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from unit.builders import NOW, memcached
+from unit.builders import NOW, deleted, memcached
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
 SPEC: dict[str, Any] = {"identity": "Stable", "size": 3, "podDisruptionBudget": {}}
@@ -95,6 +95,7 @@ def changed(pod: Object, name: str, **status: Any) -> Object:
 COLD = pod(2, ready=False)
 OTHERWISE: dict[str, Object] = {
     "its agent does not run": changed(COLD, "agent", state={"waiting": {"reason": "ImagePullBackOff"}}),
+    "it is being deleted": deleted(COLD),
     "another container is not ready": changed(COLD, "proxy", ready=False, state={"running": {}}),
     "only another container is not ready": changed(
         changed(COLD, "agent", ready=True), "proxy", ready=False, state={"running": {}}

@@ -63,6 +63,14 @@ def test_snapshot_has_only_the_pods_of_its_workload() -> None:
     assert snapshot_of(KIND, *pods).pods == ()
 
 
+@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
+def test_pods_that_have_ended_are_not_those_of_the_workload(phase: str) -> None:
+    """An evicted one may have labels, ports and a ring that no other pod has any more."""
+    ended = {**member("c"), "status": {"phase": phase}}
+    found = snapshot_of(KIND, (DEPLOYMENTS, builders.owned()), (PODS, member("a")), (PODS, ended))
+    assert [[pod["metadata"]["name"] for pod in pods] for pods in (found.pods, found.ended)] == [["a"], ["c"]]
+
+
 @pytest.mark.parametrize(
     ("changes", "found"),
     [

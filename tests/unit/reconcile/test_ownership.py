@@ -134,9 +134,13 @@ REASONS = {
         "Deployment cache is being deleted: its finalizers example.com/0, example.com/1, example.com/2 and 1 more "
         "block it",
     ),
+    "waits for its dependents": (
+        changed(deletionTimestamp="now", finalizers=["foregroundDeletion", "orphan"]),
+        "Deployment cache is being deleted",
+    ),
     "copy that a finalizer blocks": (
         copied(deletionTimestamp="now", finalizers=["example.com/dns"]),
-        "Deployment cache is being deleted: its finalizers example.com/dns block it",
+        "Deployment cache is being deleted: its finalizer example.com/dns blocks it",
     ),
     "of an earlier object": (
         changed(ownerReferences=EARLIER, finalizers=["example.com/dns"]),
@@ -144,8 +148,8 @@ REASONS = {
     ),
     "of an earlier object, blocked by a finalizer": (
         changed(ownerReferences=EARLIER, deletionTimestamp="now", finalizers=["example.com/dns"]),
-        "Deployment cache of an earlier Memcached with the same name is still being deleted: its finalizers "
-        "example.com/dns block it",
+        "Deployment cache of an earlier Memcached with the same name is still being deleted: its finalizer "
+        "example.com/dns blocks it",
     ),
     "of another owner": (
         changed(ownerReferences=[EARLIER[0] | {"kind": "Redis", "name": "r"}]),

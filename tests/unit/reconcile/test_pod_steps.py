@@ -41,11 +41,15 @@ class Api:
         return self._reply("delete", key, uid, resource_version)
 
     async def patch(self, key: Key, patch: Any, content_type: str, subresource: str) -> Object:
-        """Patch a pod. A policy of the cluster removes the annotation `loses`."""
+        """Patch a pod. A policy of the cluster removes what `loses` names."""
         reply = self._reply("patch", key, patch, content_type, subresource)
         given = patch.get("metadata", {})
-        kept = {name: text for name, text in given.get("annotations", {}).items() if name != self.loses}
-        return {**reply, "metadata": {**given, "annotations": kept, **reply["metadata"]}}
+        lost = self.loses.partition(" ")[2]
+        kept = {
+            part: {name: text for name, text in given.get(part, {}).items() if name != lost}
+            for part in ("annotations", "labels")
+        }
+        return {**reply, "metadata": {**given, **kept, **reply["metadata"]}}
 
     async def list(self, _: Any, __: str, *, fields: str, limit: int) -> AsyncGenerator[Any]:
         """Read a pod. The controller may not get it."""
@@ -166,25 +170,42 @@ def test_step_without_effect_counts_as_denied() -> None:
     assert result.errors[0].retry_after == INEFFECTIVE_PERIOD
 
 
-@pytest.mark.parametrize(("loses", "changed"), [("a", ["cache-0"]), ("", ["cache-0", "cache-1"])])
+@pytest.mark.parametrize(
+    ("loses", "changed"),
+    [
+        ("annotation a", ["cache-0", "cache-2"]),
+        ("label c", ["cache-0", "cache-2"]),
+        ("", ["cache-0", "cache-1", "cache-2"]),
+    ],
+)
 def test_no_other_pod_is_changed_while_a_policy_removes_what_a_step_has_written(loses: str, changed: list[str]) -> None:
     """Without the record of an update, a pod that restarts counts as updated."""
-    patch: Object = {"metadata": {"annotations": {"a": "b"}}}
+    patch: Object = {"metadata": {"annotations": {"a": "b"}, "labels": {"c": "d"}}}
     other: Object = {**POD, "metadata": {**POD["metadata"], "name": "cache-1", "uid": "v"}}
     elsewhere: Object = {**POD, "metadata": {**POD["metadata"], "namespace": "another"}}
-    api, result = Api(loses=loses), Result()
-    steps = PodSteps(cast("ApiClient", api), whole_cache())
+    third: Object = {**other, "metadata": {**other["metadata"], "name": "cache-2", "uid": "w"}}
+    api, result, corrected = Api(loses=loses), Result(), Result()
+    cache, now = whole_cache(), [0.0]
+    steps = PodSteps(cast("ApiClient", api), cache)
+    steps.clock = lambda: now[0]
 
     async def run() -> None:
         for pod in (POD, other, elsewhere):
             await steps.make(PodStep(pod, patch), result)
+        now[0], api.loses = INEFFECTIVE_PERIOD, ""  # the policy is corrected
+        await steps.make(PodStep(third, patch), corrected)
 
     asyncio.run(run())
     assert [request[1].name for request in api.requests if request[1].namespace == "test"] == changed
     assert [request[1].name for request in api.requests if request[1].namespace != "test"] == ["cache-0"]
-    cause = "cannot be updated: a cluster policy changes the request, and does not keep its annotation a"
-    expected = [f"Pod {name} {cause}" for name in ("cache-0", "cache-1", "cache-0") if loses]
+    assert corrected.problems == []
+    cause = f"a cluster policy changes the request, and does not let its {loses} be changed. Correct that policy"
+    failed, waits = "Pod cache-0 cannot be updated", "Pod cache-1 cannot be updated before pod cache-0"
+    expected = [f"{text}: {cause}" for text in (failed, waits, failed) if loses]
     assert [problem.message for problem in result.problems] == expected
+    entry = cache.entry(KEY)
+    assert entry is not None
+    assert entry.version == 8, "the next plan must know of this write"
 
 
 SERVED: dict[str, tuple[list[str], Object, Resize]] = {

@@ -169,13 +169,20 @@ def test_completed_pods_do_not_displace_others(phase: str) -> None:
 def test_only_the_newest_pod_that_its_node_has_rejected_is_kept() -> None:
     """Of each instance, whatever the order of the events: the status reports its reason."""
     cache = made(memcached(size=3))
-    for number in (1, 0, 3, 2):
-        rejected = pod(f"a-{number}", phase="Failed", reason="OutOfcpu")
-        cache.put(PODS, with_meta(rejected, creationTimestamp=f"2030-01-01T12:00:0{number}Z"))
-    cache.put(PODS, with_meta(pod("b-0", phase="Failed", reason="Evicted"), labels={**LABELS, labels.INSTANCE: "b"}))
-    assert sorted(key.name for key in cache.keys(PODS)) == ["a-3", "b-0"]
-    cache.put(PODS, deleted(pod("a-3", version=2, phase="Failed", reason="OutOfcpu")))
-    assert [key.name for key in cache.keys(PODS)] == ["b-0"]
+    rejected: dict[str, Any] = {"phase": "Failed", "reason": "OutOfcpu"}
+    for name, second in (("a-1", 1), ("a-0", 0), ("a-3", 2), ("a-2", 2)):  # two in the same second
+        cache.put(PODS, with_meta(pod(name, **rejected), creationTimestamp=f"2030-01-01T12:00:0{second}Z"))
+    others: dict[str, Any] = {
+        "b": {"labels": {**LABELS, labels.INSTANCE: "b"}},
+        "c": {"labels": {**LABELS, labels.NAME: "c"}},
+        "d": {"namespace": "elsewhere"},
+        "e": {"ownerReferences": [{"kind": "Job", "name": "e", "uid": "e", "controller": True}]},
+    }
+    for name, meta in others.items():
+        cache.put(PODS, with_meta(pod(name, **rejected), creationTimestamp="2030-01-01T13:00:00Z", **meta))
+    assert sorted(key.name for key in cache.keys(PODS)) == ["a-3", *others]
+    cache.put(PODS, deleted(pod("a-3", version=2, **rejected)))
+    assert sorted(key.name for key in cache.keys(PODS)) == [*others]
 
 
 @pytest.mark.parametrize(("finalizers", "kept"), [(["example.com/hold"], 1), ([], 0)])

@@ -1,5 +1,6 @@
 """Why pods of a workload are not created, from what the cluster reports."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -101,6 +102,10 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "no workload": (observed(None, of_slot(0)), ""),
     "no Event": (observed(statefulset()), ""),
     "all pods exist": (observed(statefulset(), of_slot(0), pods=slots(0, 1, 2)), ""),
+    "a pod has ended, and a finalizer holds it": (
+        replace(observed(statefulset(), of_slot(1), pods=slots(0, 2)), ended=slots(1)),
+        "",
+    ),
     "no pod of a StatefulSet": (
         observed(statefulset(), of_slot(0)),
         f'Pods cannot be created: pods "cache-0" {QUOTA}; {RAISE}',
@@ -132,6 +137,10 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "a Deployment whose ReplicaSet cannot be created": (
         observed(deployment(conditions=UNABLE)),
         f"Pods cannot be created: {LATE_SET} {NO_SETS}; raise ResourceQuota none",
+    ),
+    "a Deployment that has returned to a ReplicaSet that exists": (
+        observed(deployment(conditions=UNABLE, updatedReplicas=3)),
+        "",
     ),
     "a Deployment that makes no progress for another reason": (
         observed(deployment(conditions={"Progressing": {**UNABLE["Progressing"], "reason": "ReplicaSetUpdated"}})),
@@ -306,10 +315,12 @@ def test_controller_has_observed_the_spec(generation: int, expected: bool) -> No
 
 def test_controller_is_made_to_try_again_to_create_a_replica_set() -> None:
     """It has not stored that it has observed the spec, and gives up."""
-    live = deployment(conditions=UNABLE, observedGeneration=1)
-    found = creation.demand(observed({**live, "metadata": {**live["metadata"], "generation": 2}}), 0, reported=False)
-    assert found is not None
-    assert found.observed
+    for conditions, expected in ((UNABLE, True), (FAILING, False)):
+        live = deployment(conditions=conditions, observedGeneration=1)
+        live["metadata"]["generation"] = 2
+        found = creation.demand(observed(live), 0, reported=False)
+        assert found is not None
+        assert found.observed is expected
 
 
 def test_period_grows() -> None:

@@ -42,11 +42,16 @@ def restarted(obj: Object) -> Object:
     return {**obj, "status": {**obj["status"], "containerStatuses": [{**each, "restartCount": 1} for each in statuses]}}
 
 
-@pytest.mark.parametrize("reason", sorted(IMAGE_REASONS))
-def test_image_that_cannot_be_pulled(reason: str) -> None:
-    assert only(with_container(waiting(reason, ERROR))) == Failure(
+OF_THE_RUNTIME = "dial unix /run/containerd/containerd.sock: connect: connection refused"
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"), [*((each, ERROR) for each in sorted(IMAGE_REASONS)), ("ErrImagePull", OF_THE_RUNTIME)]
+)
+def test_image_that_cannot_be_pulled(reason: str, error: str) -> None:
+    assert only(with_container(waiting(reason, error))) == Failure(
         "ImageUnavailable",
-        f"Pod cache-1: the image example.com/memcached:1 of container memcached cannot be pulled: {ERROR}; "
+        f"Pod cache-1: the image example.com/memcached:1 of container memcached cannot be pulled: {error}; "
         "correct spec.image, or name a Secret",
     )
 
@@ -216,6 +221,14 @@ def test_crash_of_a_ready_container_is_over_although_its_pod_is_not_ready(since:
     unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T11:58:00Z"}
     found = failures([pod(containerStatuses=[again], conditions=[unready])], NOW, RULES)
     assert [each.clears_in for each in found] == [clears_in] * bool(clears_in)
+
+
+def test_old_crash_is_not_reported_again_when_its_pod_becomes_ready() -> None:
+    """Its node has come back."""
+    state = {"running": {"startedAt": "2029-12-29T00:00:00Z"}}
+    again = container(state, ready=True, ended={"exitCode": 137, "reason": "OOMKilled"})
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T11:59:59Z"}
+    assert failures([pod(containerStatuses=[again], conditions=[ready])], NOW, RULES) == []
 
 
 def test_failures_are_sorted_by_pod_name() -> None:

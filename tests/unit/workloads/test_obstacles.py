@@ -184,7 +184,7 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
     ),
     "a pod that has ended, and which finalizers hold": (
         terminating(90, finalizers=["example.com/1"]) | {"status": {"phase": "Succeeded"}},
-        "pod cache-1 is still being deleted: its finalizers example.com/1 block it",
+        "pod cache-1 is still being deleted: its finalizer example.com/1 blocks it",
     ),
     "a rejected pod": (
         failed("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"),
@@ -269,6 +269,16 @@ UNHINDERED: dict[str, Object] = {
     "evicted long ago": failed("Evicted", seen=601),
     "completed": pod(phase="Succeeded"),
     "being deleted, with an invalid time": {**deleted(pod()), "metadata": {"name": "a", "deletionTimestamp": "soon"}},
+    "its kubelet has not reported yet that its readiness gate is met": of(
+        pod(
+            conditions=[
+                *(SCHEDULED, SANDBOX, CONTAINERS, condition(GATE)),
+                condition("Ready", "False", reason="ReadinessGatesNotReady"),
+            ],
+            containerStatuses=[RUNNING],
+        ),
+        readinessGates=[{"conditionType": GATE}],
+    ),
     "its init container has ended": started(
         condition("ContainersReady", "False"),
         init=[{"name": "wait", "ready": True, "state": {"terminated": {"exitCode": 0}}}],

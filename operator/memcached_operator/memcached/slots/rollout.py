@@ -14,7 +14,7 @@ from memcached_operator.kube.resource import STATEFULSETS, Object, nested_list, 
 from memcached_operator.memcached import warm_up
 from memcached_operator.memcached.slots.pause import OUTDATED
 from memcached_operator.shared import agent
-from memcached_operator.workloads.pods import is_active, is_ready, is_unreported, serves
+from memcached_operator.workloads.pods import is_active, is_unreported, serves
 from memcached_operator.workloads.rollout import Rollout, counted
 from memcached_operator.workloads.statefulset import with_progress
 
@@ -70,7 +70,7 @@ def _is_cold(pod: Object) -> bool:
     """Whether nothing but the agent, which runs, keeps a pod from being ready."""
     unready = [status for status in nested_list(pod, "status", "containerStatuses") if not status.get("ready")]
     waits = [status["name"] for status in unready if "running" in nested_map(status, "state")]
-    return is_active(pod) and not is_ready(pod) and len(unready) == 1 and waits == [agent.CONTAINER]
+    return is_active(pod) and len(unready) == 1 and waits == [agent.CONTAINER]
 
 
 def _sentences(warming: list[str], seconds: int) -> Iterator[str]:

@@ -76,11 +76,14 @@ def decide(
 
 
 def replaces(template: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None) -> bool:
-    """Whether an update to a pod template replaces pods that may have items."""
+    """Whether an update to a pod template replaces pods that may have items.
+
+    True for other amounts if it is not known whether the cluster can resize pods.
+    """
     origin = origin_of(template)
     if origin is None:
         return False
-    target = Target("", template, origin, rules, resize, 0)
+    target = Target("", template, origin, rules, resize or Resize.NONE, 0)
     return any(is_active(pod) and is_lost(pod, target) for pod in pods)
 
 

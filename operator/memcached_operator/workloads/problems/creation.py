@@ -30,6 +30,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.workloads.problems.creation_remedies import remedy
+from memcached_operator.workloads.rollout import counted
 from memcached_operator.workloads.times import last_seen, time_of
 
 START_PERIOD: Final = 4.0
@@ -114,7 +115,7 @@ def demand(snapshot: Snapshot, waited: float, *, reported: bool) -> Demand | Non
         0.0 if reported else max(0.0, START_PERIOD - waited),
         period(waited),
         nested_map(live, "status").get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
-        or any(map(_lacks_replica_set, _failures(live))),
+        or bool(_failed_replica_sets(live)),
     )
 
 
@@ -131,7 +132,7 @@ def missing_slots(snapshot: Snapshot) -> list[str]:
     if live is None:
         return []
     name, start = live["metadata"]["name"], nested_map(live, "spec", "ordinals").get("start", 0)
-    existing = {pod["metadata"]["name"] for pod in snapshot.pods}
+    existing = {pod["metadata"]["name"] for pod in (*snapshot.pods, *snapshot.ended)}
     slots = (f"{name}-{slot}" for slot in range(start, start + min(live["spec"].get("replicas", 1), MAX_SIZE)))
     return [slot for slot in slots if slot not in existing]
 
@@ -264,15 +265,19 @@ def _failures(live: Object) -> list[Mapping[str, Any]]:
     """The conditions that pods or their ReplicaSet cannot be created."""
     conditions = nested_list(live, "status", "conditions")
     failing = [each for each in conditions if (each["type"], each["status"]) == ("ReplicaFailure", "True")]
-    return [*failing, *filter(_lacks_replica_set, conditions)]
+    return [*failing, *_failed_replica_sets(live)]
 
 
-def _lacks_replica_set(condition: Mapping[str, Any]) -> bool:
-    """Whether a condition says that a ReplicaSet cannot be created (kubernetes pkg/controller/deployment/sync.go).
+def _failed_replica_sets(live: Object) -> list[Mapping[str, Any]]:
+    """The condition that a ReplicaSet cannot be created (kubernetes pkg/controller/deployment/sync.go).
 
-    The controller does not count the spec as observed then, and gives up after 15 tries.
+    The controller does not count the spec as observed then, and gives up after 15 tries. The condition stays after a
+    return to a ReplicaSet that exists.
     """
-    return (condition["type"], condition.get("reason")) == ("Progressing", "ReplicaSetCreateError")
+    rollout = counted(DEPLOYMENTS.kind, live)
+    conditions = nested_list(live, "status", "conditions")
+    failed = [each for each in conditions if each.get("reason") == "ReplicaSetCreateError"]
+    return failed if rollout.updated < rollout.size else []
 
 
 def _matches(snapshot: Snapshot, pattern: re.Pattern[str]) -> Iterator[tuple[datetime, re.Match[str]]]:

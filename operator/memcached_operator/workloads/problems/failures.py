@@ -3,14 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import condition_of, is_active
+from memcached_operator.workloads.pods import condition_of, is_active, is_ready
 from memcached_operator.workloads.rules import OwnContainer, PodRules
 from memcached_operator.workloads.times import past_time
 
@@ -31,9 +31,10 @@ IMAGE_REASONS = frozenset(
 """Waiting reasons for a missing image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
 
 UNREACHABLE: Final = re.compile(
-    "i/o timeout|connection refused|no route to host|network is unreachable|no such host|TLS handshake timeout"
+    r"(?s)\A(?!.*\bdial unix\b).*"
+    "(?:i/o timeout|connection refused|no route to host|network is unreachable|no such host|TLS handshake timeout)"
 )
-"""The errors of Go's packages net and net/http for a registry that a node cannot reach."""
+"""The errors of Go's packages net and net/http for a registry that a node cannot reach, not for its own runtime."""
 
 BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"(?:: \w+: |$)')
 """The kubelet's text during its backoff (its image_manager.go). Before release 1.32, the error does not follow."""
@@ -201,13 +202,18 @@ def _last_termination(container: Container) -> Mapping[str, Any] | None:
 def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float | None:
     """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not ready.
 
-    It must have been ready for RECOVERY_PERIOD or, if something else keeps its pod from being ready, have run for it.
+    Its pod must have been ready for RECOVERY_PERIOD. A pod can be not ready for another reason: then it counts that the
+    container is ready, and has run for RECOVERY_PERIOD.
     """
     if not status.get("ready"):
         return None
-    ready, running = condition_of(pod, "Ready"), nested_map(status, "state", "running")
-    begun = ready.get("lastTransitionTime") if ready.get("status") == "True" else running.get("startedAt")
-    since = past_time(begun, now) or now
+    started = past_time(nested_map(status, "state", "running").get("startedAt"), now)
+    if is_ready(pod):
+        since = past_time(condition_of(pod, "Ready").get("lastTransitionTime"), now) or now
+        if started is not None:  # it can have recovered before its pod became ready
+            since = min(since, started + timedelta(seconds=RECOVERY_PERIOD))
+    else:
+        since = started or now
     return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 

@@ -25,6 +25,8 @@ MAX_NAME: Final = 317
 """Characters of such a name: the API server allows a prefix of 253 and a name of 63."""
 
 
+COLLECTOR_FINALIZERS: Final = frozenset({"foregroundDeletion", "orphan"})
+
 PREEMPTION: Final = re.compile(r" (?:no new claims to deallocate, )?preemption: .*", re.DOTALL)
 """The end of the scheduler's message: that no other pod gives way (kubernetes pkg/scheduler/framework/preemption)."""
 
@@ -170,10 +172,15 @@ STEPS: Final[tuple[Callable[[Object, datetime, PodRules], Obstacle | None], ...]
 
 
 def blocked_by(obj: Object) -> str:
-    """The finalizers that block the deletion of an object, as a clause; empty without one."""
+    """The finalizers that block the deletion of an object, as a clause; empty without one.
+
+    Those of the garbage collector are left out: it only waits for the dependents.
+    """
     meta = obj["metadata"]
-    finalizers = meta.get("finalizers") if meta.get("deletionTimestamp") else None
-    return f"its finalizers {_names(finalizers)} block it" if finalizers else ""
+    finalizers = [name for name in meta.get("finalizers") or () if name not in COLLECTOR_FINALIZERS]
+    if not finalizers or not meta.get("deletionTimestamp"):
+        return ""
+    return f"its finalizer{'s'[len(finalizers) == 1 :]} {_names(finalizers)} block{'s' * (len(finalizers) == 1)} it"
 
 
 def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:

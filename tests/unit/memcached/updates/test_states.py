@@ -88,9 +88,9 @@ def with_other_container(pod: Object) -> Object:
     return {**pod, "spec": spec, "status": changed_status}
 
 
-def not_seen(pod: Object) -> Object:
-    """A pod whose node has not seen its latest spec."""
-    status = pod["status"] | {"observedGeneration": 1}
+def not_seen(pod: Object, seen: int = 1) -> Object:
+    """A pod whose node has not seen its latest spec, of generation 2."""
+    status = pod["status"] | {"observedGeneration": seen}
     return {**pod, "metadata": {**pod["metadata"], "generation": 2}, "status": status}
 
 
@@ -282,6 +282,9 @@ STATES: dict[str, State] = {
     ),
     "a raised limit of an agent that was never created, which its node has not seen": State(
         not_seen(with_agent_limit(containerID="")), "is being resized", after=540, target=BIGGER_AGENT
+    ),
+    "a raised limit of an agent that was never created, which its node has seen": State(
+        not_seen(with_agent_limit(containerID=""), seen=2), "is being updated", "updated", target=BIGGER_AGENT
     ),
     "a raised limit beside a container of another client that has no requests and limits": State(
         with_other_container(with_limit(created(0, BEFORE, record=RAISED), "256Mi", in_effect=True)),

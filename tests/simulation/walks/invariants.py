@@ -81,7 +81,7 @@ def _unserved(world: World, name: str, spec: Spec, live: Object) -> Iterator[str
     if (c.STALLED in found) != exists:
         yield f"the conditions are {found}"
     workload = world.get(Key(DEPLOYMENTS, NAMESPACE, name))
-    if spec.is_paused(name) or workload is None or not _is_of(workload, {live["metadata"]["uid"]}):
+    if workload is None or not _is_of(workload, {live["metadata"]["uid"]}) or workload["spec"].get("paused"):
         return  # a Deployment that is created during a pause has no pods; without a Memcached, none is adopted
     pods = workload["spec"]["replicas"]
     if live["status"].get("readyReplicas", 0) < pods or (pods and found[c.AVAILABLE][0] != c.TRUE):

@@ -24,14 +24,12 @@ from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.record import is_planned_end
+from memcached_operator.shared import pause
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rollout import Rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
-
-RESUME = "set spec.rollout.paused to false"
-"""The remedy for a pause, without the loss that depends on what waits for its end."""
 
 
 def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], DesiredStatus]:
@@ -68,7 +66,7 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
         "Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, taken_back, scheduling=SCHEDULING
     ).within(live)
     replaces = outcome.update is not None and outcome.update.replaces if has_slots else _has_outdated(workload_rollout)
-    resume = f"{RESUME}{THIS_REPLACES if replaces else ''}"
+    resume = f"{pause.remedy(snapshot.cr)}{THIS_REPLACES if replaces else ''}"
     reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
     return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=resume)
 

@@ -16,14 +16,12 @@ from memcached_operator.memcachedproxy.references import shows
 from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import target_of
+from memcached_operator.shared import pause
 from memcached_operator.shared.dns import host
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import workload_state
-
-RESUME: Final = "set spec.rollout.paused to false"
-"""The remedy for a pause."""
 
 TRAFFIC_REMOVED: Final = (
     "spec.service.trafficDistribution: this API server removes the field, so clients connect to proxies in all zones. "
@@ -41,7 +39,8 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         live = snapshot.child(DEPLOYMENTS)
         rules = PodRules("MemcachedProxy", CONTAINERS, scheduling=SCHEDULING).within(live)
         reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
-        state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=RESUME)
+        resume = pause.remedy(snapshot.cr)
+        state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)
         return DesiredStatus(
             {
                 "observedGeneration": meta.get("generation", 0),

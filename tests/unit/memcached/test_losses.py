@@ -13,7 +13,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import PHRASES, loss_with
-from memcached_operator.memcached.status import RESUME
+from memcached_operator.shared.pause import RESUME
 from memcached_operator.workloads.problems.creation_remedies import REMEDIES
 
 SPECS: Final[dict[str, Object]] = {

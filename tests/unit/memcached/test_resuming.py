@@ -10,7 +10,8 @@ from memcached_operator.kind import Outcome, Resize, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, key_of
 from memcached_operator.memcached.losses import THIS_REPLACES
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.memcached.status import RESUME, status_with
+from memcached_operator.memcached.status import status_with
+from memcached_operator.shared.pause import RESUME
 from unit.builders import NOW, deleted, deployment, memcached
 from unit.memcached.updates.updating import OLD, created, with_status
 

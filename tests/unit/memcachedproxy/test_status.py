@@ -169,12 +169,17 @@ def test_wait_for_slots_is_progress() -> None:
     assert found["Degraded"][0] == "False"
 
 
-def test_pause_names_the_remedy() -> None:
-    paused = live()
-    paused = {**paused, "spec": {**paused["spec"], "paused": True}}
-    found = conditions(STATUS(snapshot(*PODS, deployment=paused), Outcome(), NOW).status)
+@pytest.mark.parametrize(
+    ("paused", "remedy"), [(True, "set spec.rollout.paused to false"), (False, "see the Degraded condition")]
+)
+def test_pause_names_the_remedy(paused: bool, remedy: str) -> None:
+    """After its end, the Deployment stays paused while its Memcached cannot be used."""
+    deployment = live()
+    deployment = {**deployment, "spec": {**deployment["spec"], "paused": True}}
+    cr = memcachedproxy(rollout={"paused": paused})
+    found = conditions(STATUS(snapshot(*PODS, cr=cr, deployment=deployment), Outcome(), NOW).status)
     assert found["Progressing"][1] == "Paused"
-    assert "set spec.rollout.paused to false" in found["Progressing"][2]
+    assert found["Progressing"][2].endswith(f"to continue, {remedy}")
 
 
 def test_removed_traffic_distribution_is_a_notice() -> None:

@@ -11,7 +11,6 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator import metrics
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, ReconciledKind, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import (
@@ -405,24 +404,6 @@ def test_event_of_a_version_that_was_read_live_enqueues_the_owner() -> None:
         return [(await queue.get()).name for _ in range(len(queue))]
 
     assert asyncio.run(run()) == ["owner"]
-
-
-@pytest.mark.parametrize(("deleted", "needed"), [("owner", False), ("other", True)])
-def test_children_of_a_deleted_object_are_those_of_others(deleted: str, needed: bool) -> None:
-    """They are kept only within the limits of their namespace, so that they cannot fill the memory."""
-    manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1"))])
-    cache: Cache = vars(manager)["_cache"]
-    for name in ("owner", "other"):
-        cache.put(MEMCACHEDS, builders.memcached(name, uid=name))
-    cache.put(SERVICES, {**owned("owner", 2), "metadata": {**owned("owner", 2)["metadata"], "name": "owner"}})
-
-    async def run() -> None:
-        manager.handle_event(MEMCACHEDS, "deleted", builders.memcached(deleted, uid=deleted, version=3))
-
-    asyncio.run(run())
-    entry = cache.entry(Key(SERVICES, "test", "owner"))
-    assert entry is not None
-    assert entry.needed is needed
 
 
 def test_child_with_a_new_owner_enqueues_both_owners() -> None:

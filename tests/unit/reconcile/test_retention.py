@@ -1,7 +1,8 @@
 """What the cache keeps of objects that anyone may write, in any number and size."""
 
+import asyncio
 import logging
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -11,6 +12,7 @@ from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.cache import allowances
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kube import labels
+from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     CONFIG_MAPS,
@@ -26,8 +28,10 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.reconcile.manager import Manager
 from memcached_operator.reconcile.retention import MAX_POD, MAX_SLOT, SURGE, Retention
 from unit.builders import LABELS, deleted, memcached, owned, pod
+from unit.fakes import Api
 
 KIND = memcached_kind(Images("example.com/memcached:1"))
 LARGE = "x" * 100_000
@@ -268,6 +272,21 @@ def test_children_of_a_deleted_object_count_until_it_is_created_again() -> None:
     cache.put(MEMCACHEDS, memcached(uid="later", version=1001))
     assert not cache.put(SERVICES, large(SERVICES, "cache")), "it is no news"
     assert (needed(cache, SERVICES), needed(cache, DEPLOYMENTS)) == (1, 0)
+
+
+@pytest.mark.parametrize(("name", "is_needed"), [("cache", False), ("other", True)])
+def test_event_of_a_deletion_limits_the_children(name: str, is_needed: bool) -> None:
+    manager = Manager(cast("ApiClient", Api()), [KIND])
+    cache: Cache = vars(manager)["_cache"]
+    for cr in (memcached(), memcached("other", uid="other")):
+        cache.put(MEMCACHEDS, cr)
+    cache.put(SERVICES, large(SERVICES, "cache"))
+
+    async def delete() -> None:
+        manager.handle_event(MEMCACHEDS, "deleted", memcached(name, version=1000))
+
+    asyncio.run(delete())
+    assert needed(cache, SERVICES) == is_needed
 
 
 def test_children_of_deleted_objects_are_limited() -> None:

@@ -8,8 +8,8 @@ from typing import Any, Final
 from kubectl_memcached.cluster.caches import Cache, Secrets
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.sessions import Session, session
-from kubectl_memcached.errors import PluginError
-from kubectl_memcached.model.cleaning import cleaned, concerns, node
+from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model.cleaning import OWN, cleaned, concerns, node, without_managed_fields
 from kubectl_memcached.model.objects import RESOURCE, Object, selector
 from kubectl_memcached.model.pods import MEMCACHED, Pod
 from kubectl_memcached.model.redaction import redacted
@@ -29,6 +29,7 @@ STATS: Final = ("stats", "stats settings", "stats items", "stats slabs")
 LOG_LINES: Final = 5000
 """The last lines of each log."""
 LOG_BYTES: Final = 5 * 2**20
+OTHERS: Final = "The containers of other programs can log secrets and keys"
 
 
 @dataclass
@@ -91,11 +92,14 @@ def _nodes(kubectl: Kubectl, names: Iterable[str]) -> str:
 def _crd(kubectl: Kubectl) -> str:
     """The fields that the API server knows: those of the installed release."""
     crd: Object = kubectl.get(f"read the CustomResourceDefinition {RESOURCE}", "customresourcedefinition", RESOURCE)
-    return _json(cleaned(crd))
+    return _json(without_managed_fields(crd))
 
 
 def _pod(kubectl: Kubectl, secrets: Secrets, pod: Pod, report: Report) -> None:
     for container in pod.containers:
+        if container.name not in OWN:
+            report.leave_out(f"logs/{pod.name}-{container.name}.log", PluginError(OTHERS, ExitCode.POD))
+            continue
         for previous in [False] * container.logged + [True] * container.logged_before:
             name = f"logs/{pod.name}-{container.name}{'-previous' if previous else ''}.log"
             report.add(name, lambda name=container.name, previous=previous: _log(kubectl, pod, name, previous))

@@ -25,12 +25,17 @@ RATE: Final = 6.0
 def flush(kubectl: Kubectl, name: str, rate: float, yes: bool) -> None:
     """Delete all items, one pod after the other.
 
-    It stops at the first pod that fails: with 7 if an option of memcached blocks it, otherwise with 6.
+    Pods that are being deleted are left out. It stops at the first pod that fails: with 7 if an option of memcached
+    blocks it, otherwise with 6.
     """
     cache = load(kubectl, name)
-    pods, secrets = selected(cache), Secrets(kubectl)
+    found, secrets = selected(cache), Secrets(kubectl)
+    pods = [pod for pod in found if not pod.deleting]
     if not yes:
-        _ask(cache, rate)
+        _ask(cache, len(pods), rate)
+    for pod in found:
+        if pod.deleting:
+            click.echo(f"{pod.name}: is being deleted, and not flushed")
     for number, pod in enumerate(pods):
         if number:
             time.sleep(60 / rate)
@@ -41,10 +46,10 @@ def flush(kubectl: Kubectl, name: str, rate: float, yes: bool) -> None:
         click.echo(f"{pod.name}: flushed, {number + 1} of {len(pods)}")
 
 
-def _ask(cache: Cache, rate: float) -> None:
+def _ask(cache: Cache, number: int, rate: float) -> None:
     """Ask whether the items may be deleted. Raises PluginError if the user answers no, or there is no terminal."""
     question = (
-        f"Delete all items of {len(cache.pods)} pods of Memcached {cache.namespace}/{cache.name}, "
+        f"Delete all items of {number} pods of Memcached {cache.namespace}/{cache.name}, "
         f"one pod every {60 / rate:.0f} s?"
     )
     confirm(question, "Nothing is deleted")

@@ -326,7 +326,7 @@ class _Upgrade:
         """Raises PluginError: the other caches must not get the same problem."""
         self._put(replace(step, state=State.FAILED, reason=reason))
         before = f"To return it, run {step.command('upgrade', step.image)}. "
-        back = before if step.image not in ("", step.target) else ""
+        back = before if images.is_fixed(step.image) and step.image != step.target else ""
         raise self._stopped(f"{step.full_name}: {reason}", ExitCode.NEGATIVE, step, back)
 
     def _stopped(

@@ -60,6 +60,8 @@ def _of_each(rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> 
     for rule in RULES:
         names: dict[str, list[str]] = {}
         for row, reading in zip(rows, readings, strict=True):
+            if reading.pod.deleting and rule is not _deleted:
+                continue
             for sentence in rule(row, reading, shell):
                 names.setdefault(sentence, []).append(row.pod)
         for sentence, pods in names.items():
@@ -72,6 +74,12 @@ def _named(pods: Sequence[str], number_of_pods: int) -> str:
     if len(pods) == number_of_pods:
         return f"all {number_of_pods} pods"
     return f"{', '.join(pods[:MAX_NAMES])} and {len(pods) - MAX_NAMES} more pods"
+
+
+def _deleted(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
+    """A pod that ends as intended has no other problem."""
+    if reading.pod.deleting:
+        yield "it is being deleted"
 
 
 def _silent(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
@@ -177,6 +185,7 @@ def _noisy(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
 
 
 RULES: Final[tuple[Rule, ...]] = (
+    _deleted,
     _silent,
     _containers,
     _agent,
@@ -192,7 +201,7 @@ RULES: Final[tuple[Rule, ...]] = (
 
 
 def _of_all(cr: Object, rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> Iterator[str]:
-    yield from _missing(cr, len(rows), shell)
+    yield from _missing(cr, sum(not reading.pod.deleting for reading in readings), shell)
     versions = sorted({row.version for row in rows if row.version})
     if len(versions) > 1:
         yield f"The pods run different versions of memcached, {' and '.join(versions)}: a rollout is not complete."

@@ -1,22 +1,50 @@
 """Objects for a report, without values that can be secret and without fields that only the API server needs."""
 
+import re
+from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from kubectl_memcached.model.objects import Object, mapping, objects, text
+from kubectl_memcached.model.pods import AGENT, MEMCACHED
 from kubectl_memcached.model.redaction import REDACTED
+
+OWN: Final = (MEMCACHED, AGENT, "proxy")
+"""The names of the containers whose commands and logs are known."""
 
 _APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 """An annotation with a copy of the object, values included."""
+_ANNOTATIONS: Final = re.compile(r"memcached-operator\.example\.com/|(?:[-a-z0-9]+\.)*(?:kubernetes|k8s)\.io/")
+"""The beginnings of annotations whose values are no secrets. Others can have copies of objects, or be credentials."""
+_COMMANDS: Final = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+"""Fields of a container of another client that can contain credentials."""
+_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
+_STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+_STATES: Final = ("state", "lastState")
+_HASH: Final = "[bcdfghjklmnpqrstvwxz2456789]{1,10}"
+"""The characters of the generated parts of names (k8s.io/apimachinery pkg/util/rand): no words."""
+_CHILD: Final = rf"(?:-(?:connection|\d{{1,9}}|{_HASH}(?:-{_HASH})?))?"
+"""The end of the name of a child or a pod, after the name of its Memcached."""
 
 
 def cleaned(obj: Object) -> dict[str, Any]:
-    """The object without managed fields, copies of itself, and values of environment variables.
+    """The object without managed fields, copies of itself, and values that can be secret: of environment variables,
+    of ConfigMaps and annotations of others, and commands, probes and last messages of containers of others.
 
     Raises ValueError for a Secret, which must never be part of a report.
     """
     if text(obj, "kind") == "Secret":
         raise ValueError("a report contains no Secrets")
-    return cast("dict[str, Any]", _clean(dict(obj)))
+    found = cast("dict[str, Any]", _clean(dict(obj)))
+    owners = [text(owner, "kind") for owner in objects(obj, "metadata", "ownerReferences")]
+    if text(obj, "kind") == "ConfigMap" and owners != ["Memcached"]:
+        found |= {name: _redacted(mapping(obj, name)) for name in ("data", "binaryData") if name in found}
+    return found
+
+
+def without_managed_fields(obj: Object) -> dict[str, Any]:
+    """A CustomResourceDefinition, whose schema has fields with names of those that are removed from other objects."""
+    meta = mapping(obj, "metadata")
+    return {**obj, "metadata": {name: meta[name] for name in meta if name not in ("managedFields", "annotations")}}
 
 
 def _clean(value: Any) -> Any:
@@ -26,22 +54,62 @@ def _clean(value: Any) -> Any:
         return value
     fields = cast("dict[str, Any]", value)
     kept = {name: _clean(content) for name, content in fields.items() if name not in ("managedFields", _APPLIED)}
-    if isinstance(kept.get("env"), list):
-        kept["env"] = [_variable(variable) for variable in cast("list[Any]", kept["env"])]
+    for name, content in kept.items():
+        if name in _RULES and isinstance(content, _RULES[name][0]):
+            kept[name] = _RULES[name][1](content)
     return kept
 
 
-def _variable(variable: Any) -> Any:
-    if not isinstance(variable, dict):
-        return variable
-    fields = cast("dict[str, Any]", variable)
-    return {**fields, "value": REDACTED} if "value" in fields else fields
+def _redacted(values: Mapping[str, Any]) -> dict[str, Any]:
+    return dict.fromkeys(values, REDACTED)
+
+
+def _annotations(values: Any) -> Any:
+    return {name: value if _ANNOTATIONS.match(name) else REDACTED for name, value in values.items()}
+
+
+def _variables(values: Any) -> Any:
+    return [{**each, "value": REDACTED} if isinstance(each, dict) and "value" in each else each for each in values]
+
+
+def _containers(values: Any) -> Any:
+    return [_container(each) if isinstance(each, dict) else each for each in values]
+
+
+def _container(fields: Any) -> Any:
+    if fields.get("name") in OWN:
+        return fields
+    return fields | {name: REDACTED for name in _COMMANDS if name in fields}
+
+
+def _statuses(values: Any) -> Any:
+    return [_status(each) if isinstance(each, dict) else each for each in values]
+
+
+def _status(fields: Any) -> Any:
+    """The status of a container. Its last message can be the end of its log."""
+    if fields.get("name") in OWN:
+        return fields
+    states = {name: mapping(fields, name) for name in _STATES if name in fields}
+    for name, state in states.items():
+        if "message" in mapping(state, "terminated"):
+            states[name] = {**state, "terminated": {**mapping(state, "terminated"), "message": REDACTED}}
+    return fields | states
+
+
+_RULES: Final[dict[str, tuple[type, Any]]] = {
+    "annotations": (dict, _annotations),
+    "env": (list, _variables),
+    "httpHeaders": (list, _variables),
+    **dict.fromkeys(_CONTAINERS, (list, _containers)),
+    **dict.fromkeys(_STATUSES, (list, _statuses)),
+}
+"""What is kept of the fields with these names and types."""
 
 
 def concerns(event: Object, name: str) -> bool:
-    """Whether an Event is about a Memcached or one of its children, whose names begin with its name."""
-    about = text(event, "involvedObject", "name")
-    return about == name or about.startswith((f"{name}-", f"{name}."))
+    """Whether an Event is about a Memcached, one of its children, or one of their pods."""
+    return re.fullmatch(re.escape(name) + _CHILD, text(event, "involvedObject", "name")) is not None
 
 
 def node(obj: Object) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Pod:
     """A pod. `problem`: the reason if its memcached does not run, otherwise empty.
 
     `unready`: the reason if the pod is not ready, as the kubelet writes it. `since`: when its node accepted it, or
-    empty. `image`: as in its spec. `containers`: all, init containers first.
+    empty. `image`: as in its spec. `containers`: all, init containers first. `deleting`: it is being deleted.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Pod:
     since: str = ""
     image: str = ""
     containers: tuple[Container, ...] = ()
+    deleting: bool = False
 
     @property
     def memcached(self) -> Container:
@@ -118,6 +119,7 @@ def pod(obj: Object) -> Pod:
         text(obj, "status", "startTime"),
         text(_container(obj, MEMCACHED), "image"),
         containers,
+        bool(text(obj, "metadata", "deletionTimestamp")),
     )
 
 

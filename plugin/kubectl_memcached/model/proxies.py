@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_memcached.model import conditions
-from kubectl_memcached.model.objects import Object, integer, objects, strings, text
+from kubectl_memcached.model.objects import Object, integer, mapping, objects, strings, text
 from kubectl_memcached.model.shell import Shell
 
 RING: Final = "memcached-operator.example.com/ring"
@@ -21,6 +21,8 @@ _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 RESUME: Final = "Set spec.rollout.paused to false."
 """The remedy for a pause: `kubectl memcached resume` is for caches."""
+ENDED: Final = "See the Degraded condition."
+"""The remedy if the spec has no pause any more: the Deployment has, while its Memcached cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ def remedies(cr: Object, shell: Shell) -> dict[str, str]:
     """The actions by type of condition."""
     found = conditions.remedies(cr, shell, waiting_is_useless=False)
     paused = [each.type for each in conditions.conditions(cr) if each.reason == "Paused" and not each.healthy]
-    return {**found, **dict.fromkeys(paused, RESUME)}
+    is_paused = mapping(cr, "spec", "rollout").get("paused") is True
+    return {**found, **dict.fromkeys(paused, RESUME if is_paused else ENDED)}
 
 
 def document(cr: Object, shell: Shell) -> dict[str, Any]:

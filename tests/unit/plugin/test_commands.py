@@ -89,6 +89,17 @@ def test_flush_asks(text: str, code: int, world: World, run: Run) -> None:
     assert (run("flush", "sessions", text=text).code, flushed(world)) == (code, [False, False])
 
 
+def test_pod_that_is_being_deleted_is_not_flushed(world: World, run: Run) -> None:
+    """Its node can be lost: the flush could never end, and each try would empty the first pods again."""
+    answer(world, "flush_all", "OK\r\n", "OK\r\n")
+    world.pods[0]["metadata"]["deletionTimestamp"] = "2030-01-01T12:00:00Z"
+    result = run("flush", "sessions", "--rate=6000", text="y\n")
+    assert (result.code, flushed(world)) == (0, [False, True])
+    assert "Delete all items of 1 pods" in result.error
+    first, second = (pod["metadata"]["name"] for pod in world.pods)
+    assert result.output == f"{first}: is being deleted, and not flushed\n{second}: flushed, 1 of 1\n"
+
+
 def test_failed_pod_stops_the_flush(world: World, run: Run) -> None:
     world.use(memcached({"auth": AUTH}))
     world.stubs[0].login = "web secret"

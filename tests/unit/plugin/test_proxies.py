@@ -62,15 +62,24 @@ def test_status_of_a_cache_shows_its_proxies(world: World, run: Run) -> None:
         ("ReferenceInvalid", "Change the field that the message names, or refer to another Memcached."),
     ],
 )
-@pytest.mark.parametrize("words", [("sessions",), ("front",)])
+@pytest.mark.parametrize(
+    ("words", "paused", "resume"),
+    [
+        (("sessions",), True, "Set spec.rollout.paused to false."),
+        (("front",), True, "Set spec.rollout.paused to false."),
+        (("front",), False, "See the Degraded condition."),
+    ],
+)
 def test_condition_of_a_proxy_has_its_remedy(
-    words: tuple[str, ...], reason: str, remedy: str, world: World, run: Run
+    words: tuple[str, ...], paused: bool, resume: str, reason: str, remedy: str, world: World, run: Run
 ) -> None:
-    world.kubectl.objects[PROXIES] = [proxy(states=STUCK, Degraded=reason, Ready=reason, Progressing="Paused")]
+    found = proxy(states=STUCK, Degraded=reason, Ready=reason, Progressing="Paused")
+    found["spec"]["rollout"] = {"paused": paused}
+    world.kubectl.objects[PROXIES] = [found]
     result = run("status", *words)
     text = " ".join(result.output.split())
     assert text.count(f"Degraded: message of {reason} Remedy: {remedy}") == 1
-    assert "Progressing: message of Paused Remedy: Set spec.rollout.paused to false." in text
+    assert f"Progressing: message of Paused Remedy: {resume}" in text
     assert result.code == (0 if words == ("sessions",) else 1)
 
 

@@ -74,27 +74,52 @@ def test_line_with_a_key_is_redacted(line: str) -> None:
 
 
 def test_objects_lose_values_that_can_be_secret() -> None:
-    annotation = "kubectl.kubernetes.io/last-applied-configuration"
+    annotation, copy = "kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original"
     container: dict[str, Any] = {
         "name": "sidecar",
         "env": [{"name": "TOKEN", "value": "hunter2"}, {"name": "A", "valueFrom": {}}],
     }
     obj: dict[str, Any] = {
-        "metadata": {"managedFields": [{}], "annotations": {annotation: "{}", "a": "b"}},
+        "metadata": {"managedFields": [{}], "annotations": {annotation: "{}", "kubernetes.io/a": "b", copy: "{}"}},
         "spec": {"c": [container]},
     }
     env: list[Any] = [{"name": "TOKEN", "value": "[redacted]"}, {"name": "A", "valueFrom": {}}]
     assert cleaned(obj) == {
-        "metadata": {"annotations": {"a": "b"}},
+        "metadata": {"annotations": {"kubernetes.io/a": "b", copy: "[redacted]"}},
         "spec": {"c": [{"name": "sidecar", "env": env}]},
     }
     with pytest.raises(ValueError, match="no Secrets"):
         cleaned({"kind": "Secret"})
 
 
-@pytest.mark.parametrize(
-    ("about", "expected"), [("sessions", True), ("sessions-0", True), ("sessions2", False), ("other", False)]
-)
+def test_containers_of_other_programs_lose_their_commands_and_messages() -> None:
+    probe = {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "hunter2"}]}}
+    ended = {"terminated": {"exitCode": 1, "message": "hunter2"}}
+    names = ("memcached", "proxy", "agent", "envoy")
+    containers = [{"name": name, "args": ["--token=hunter2"], "livenessProbe": probe} for name in names]
+    statuses = [{"name": name, "lastState": ended, "state": {}} for name in names]
+    found = cleaned({"spec": {"containers": containers}, "status": {"containerStatuses": statuses}})
+    assert json.dumps(found["spec"]["containers"][3]).count("hunter2") == 0
+    assert found["status"]["containerStatuses"][3]["lastState"]["terminated"]["message"] == "[redacted]"
+    own = [each["args"] for each in found["spec"]["containers"][:3]]
+    assert own == [["--token=hunter2"]] * 3, "the options of memcached are no secrets"
+    assert found["status"]["containerStatuses"][:3] == statuses[:3]
+    assert found["spec"]["containers"][0]["livenessProbe"]["httpGet"]["httpHeaders"][0]["value"] == "[redacted]"
+
+
+@pytest.mark.parametrize(("owner", "value"), [("Memcached", "a:11211"), ("Job", "[redacted]")])
+def test_config_maps_of_others_lose_their_data(owner: str, value: str) -> None:
+    obj: dict[str, Any] = {"kind": "ConfigMap", "metadata": {"ownerReferences": [{"kind": owner}]}}
+    assert cleaned({**obj, "data": {"servers": "a:11211"}})["data"] == {"servers": value}
+
+
+ABOUT: dict[str, bool] = {
+    **dict.fromkeys(("sessions", "sessions-0", "sessions-connection", "sessions-7d9f", "sessions-7d9f-x7p2j"), True),
+    **dict.fromkeys(("sessions2", "other", "sessions-payments-7d9f-x7p2j", "sessions-payments", "sessions.a"), False),
+}
+
+
+@pytest.mark.parametrize(("about", "expected"), ABOUT.items())
 def test_events_of_the_cache(about: str, expected: bool) -> None:
     assert concerns({"involvedObject": {"name": about}}, "sessions") == expected
 
@@ -112,6 +137,10 @@ def test_report_of_a_cache_with_passwords(world: World, run: Run, tmp_path: Path
     )
     world.kubectl.objects["secret"] = [secret("web:hunter2\n")]
     world.kubectl.outputs |= {"logs sessions-0 memcached": LOG, "version ": "Client Version: v1.32.0"}
+    for obj in world.pods:
+        obj["spec"]["containers"].append({"name": "envoy", "args": ["--token", "hunter2"]})
+        obj["status"]["containerStatuses"].append({"name": "envoy", "state": {"running": {}}, "ready": True})
+    world.kubectl.outputs |= {"logs sessions-0 envoy": "Authorization: hunter2"}
     world.kubectl.forbid("get", "nodes")
     world.kubectl.forbid("get", "node")
     for stub in world.stubs:
@@ -125,6 +154,7 @@ def test_report_of_a_cache_with_passwords(world: World, run: Run, tmp_path: Path
     assert {"memcached.json", "pods.json", "events.json", "agent/sessions-0-metrics.txt"} <= files.keys()
     assert "nodes.json: You may not read node node-1" in files["README.txt"]
     assert "Not collected: nodes.json" in result.error
+    assert "logs/sessions-0-envoy.log" in files["README.txt"]
     everything = json.dumps(files)
     assert ("hunter2" not in everything, "user:7" not in everything) == (True, True)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600

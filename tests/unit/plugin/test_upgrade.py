@@ -76,6 +76,13 @@ def test_degraded_cache_does_not_stop_the_others_if_the_image_works_in_another_o
     assert f"skipped: it is degraded: {message(PULL)}" in " ".join(again.output.split())
 
 
+def test_image_without_a_tag_has_no_way_back(run: Run) -> None:
+    """`--to` needs one."""
+    fleet = Fleet(cr("a", image="docker.io/library/memcached"), broken={"a": PULL})
+    result = run(fleet, "upgrade", "a", f"--to={NEW}", "--yes")
+    assert (result.code, "To return it" in result.error) == (1, False)
+
+
 @pytest.mark.parametrize("image", ["memcached:1.6.45", "memcached:1.6.45-alpine"])
 def test_degraded_cache_with_another_name_of_the_image_does_not_stop_the_others(image: str, run: Run) -> None:
     found = cr("a", image=image)

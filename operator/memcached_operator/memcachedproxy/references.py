@@ -155,13 +155,17 @@ def _unsuitable(cache: Cache) -> str:
         )
     if cache.has_only_tls:
         return (
-            "serves only TLS; the official image's proxy cannot connect to servers with TLS. Set its "
-            "spec.tls.plaintext: Enabled and another spec.tls.port, and admit only the proxies with its "
-            "spec.networkPolicy"
+            "serves only TLS; the official image's proxy cannot connect to servers with TLS. Create a second Memcached "
+            "without TLS that admits only the proxies with its spec.networkPolicy, and refer to it. Or set its "
+            "spec.tls.plaintext: Enabled and another spec.tls.port, which clients with TLS must then use. If this "
+            "replaces its pods, their items are lost"
         )
     if release is not None and release < MIN_SERVER_RELEASE:
         found = ".".join(map(str, release))
-        return f"runs memcached {found}; a proxy needs servers of at least {RELEASE}. Set its spec.image"
+        return (
+            f"runs memcached {found}; a proxy needs servers of at least {RELEASE}. Set its spec.image. If this "
+            "replaces its pods, their items are lost"
+        )
     return ""
 
 

@@ -132,8 +132,10 @@ UNUSABLE: dict[str, tuple[Object | None, str, str]] = {
     "has only TLS": (
         slots(3, spec={"tls": {"secretName": "tls"}}),
         "ReferenceInvalid",
-        "Memcached cache serves only TLS; the official image's proxy cannot connect to servers with TLS. Set its "
-        "spec.tls.plaintext: Enabled and another spec.tls.port, and admit only the proxies with its spec.networkPolicy",
+        "Memcached cache serves only TLS; the official image's proxy cannot connect to servers with TLS. Create "
+        "a second Memcached without TLS that admits only the proxies with its spec.networkPolicy, and refer to it. Or "
+        "set its spec.tls.plaintext: Enabled and another spec.tls.port, which clients with TLS must then use. If this "
+        "replaces its pods, their items are lost",
     ),
     "has disabled plaintext": (
         slots(3, spec={"tls": {"secretName": "tls", "plaintext": "Disabled"}}),
@@ -143,7 +145,8 @@ UNUSABLE: dict[str, tuple[Object | None, str, str]] = {
     "is too old": (
         slots(3, spec={"image": "docker.io/library/memcached:1.6.39-alpine"}),
         "ReferenceInvalid",
-        "Memcached cache runs memcached 1.6.39; a proxy needs servers of at least 1.6.40. Set its spec.image",
+        "Memcached cache runs memcached 1.6.39; a proxy needs servers of at least 1.6.40. Set its spec.image. If "
+        "this replaces its pods, their items are lost",
     ),
     "has not published its addresses": (
         memcached(identity="Stable", image="docker.io/library/memcached:1.6.45"),

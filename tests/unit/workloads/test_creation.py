@@ -16,7 +16,7 @@ from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
-RAISE = "raise ResourceQuota none, or lower spec.size or spec.resources"
+RAISE = "raise ResourceQuota none, or lower spec.size"
 FAILING: Any = {"ReplicaFailure": {"status": "True", "message": "no", "lastUpdateTime": "2030-01-01T11:00:00Z"}}
 LATE_SET = 'Failed to create new replica set "cache-5d4f": replicasets.apps "cache-5d4f"'
 NO_SETS = "is forbidden: exceeded quota: none, requested: count/replicasets.apps=1, used: count/replicasets.apps=2"
@@ -348,6 +348,9 @@ def test_only_the_newest_events_are_kept() -> None:
 
 REMEDIES: dict[str, tuple[str, str]] = {
     "quota": (QUOTA, RAISE),
+    "quota for objects": (QUOTA.replace("pods=", "count/pods="), RAISE),
+    "quota for resources": (QUOTA.replace("pods=", "limits.memory="), f"{RAISE} or spec.resources"),
+    "quota for pods and resources": (QUOTA.replace("pods=1", "limits.memory=1,pods=1"), f"{RAISE} or spec.resources"),
     "quota with amounts": (
         "exceeded quota: mem, requested: limits.memory=1Gi, used: limits.memory=0, limited: limits.memory=1Mi",
         "raise ResourceQuota mem,",

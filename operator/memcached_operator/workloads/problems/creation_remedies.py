@@ -10,6 +10,7 @@ REMEDIES: Final = tuple(
     for pattern, remedy in (
         # kubernetes plugin/pkg/admission/resourcequota
         (rf"exceeded quota: {NAME}, requested: count/replicasets\.apps=", "raise ResourceQuota {}"),
+        (rf"exceeded quota: {NAME}, requested: (?:count/)?pods=\d+, ", "raise ResourceQuota {}, or lower spec.size"),
         (rf"exceeded quota: {NAME},", "raise ResourceQuota {}, or lower spec.size or spec.resources"),
         (
             rf"failed quota: {NAME}: must specify",

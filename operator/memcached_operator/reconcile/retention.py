@@ -64,9 +64,9 @@ class Retention:
 
     def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
         """The pods of a controller that were evicted, or rejected by their nodes: a plan reports the last reason."""
-        meta, status, own = obj["metadata"], nested_map(obj, "status"), nested_map(obj, "metadata", "labels")
-        if resource != PODS or is_deleted(obj) or not has_completed(obj) or not status.get("reason"):
+        if resource != PODS or not has_completed(obj) or is_deleted(obj) or not obj["status"].get("reason"):
             return None
+        meta, own = obj["metadata"], nested_map(obj, "metadata", "labels")
         instance = (meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
         return ("failed", *instance, nested_map(controller_of(obj) or {}).get("name"))
 

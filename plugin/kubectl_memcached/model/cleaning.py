@@ -1,7 +1,7 @@
 """Objects for a report, without values that can be secret and without fields that only the API server needs."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from kubectl_memcached.model.objects import Object, mapping, objects, text
@@ -17,8 +17,6 @@ _ANNOTATIONS: Final = re.compile(r"memcached-operator\.example\.com/|(?:[-a-z0-9
 """The beginnings of annotations whose values are no secrets. Others can have copies of objects, or be credentials."""
 _COMMANDS: Final = ("command", "args", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
 """Fields of a container of another client that can contain credentials."""
-_CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
-_STATUSES: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
 _STATES: Final = ("state", "lastState")
 _HASH: Final = "[bcdfghjklmnpqrstvwxz2456789]{1,10}"
 """The characters of the generated parts of names (k8s.io/apimachinery pkg/util/rand): no words."""
@@ -37,7 +35,7 @@ def cleaned(obj: Object) -> dict[str, Any]:
     found = cast("dict[str, Any]", _clean(dict(obj)))
     owners = [text(owner, "kind") for owner in objects(obj, "metadata", "ownerReferences")]
     if text(obj, "kind") == "ConfigMap" and owners != ["Memcached"]:
-        found |= {name: _redacted(mapping(obj, name)) for name in ("data", "binaryData") if name in found}
+        found |= {name: dict.fromkeys(mapping(obj, name), REDACTED) for name in ("data", "binaryData") if name in found}
     return found
 
 
@@ -55,35 +53,26 @@ def _clean(value: Any) -> Any:
     fields = cast("dict[str, Any]", value)
     kept = {name: _clean(content) for name, content in fields.items() if name not in ("managedFields", _APPLIED)}
     for name, content in kept.items():
-        if name in _RULES and isinstance(content, _RULES[name][0]):
-            kept[name] = _RULES[name][1](content)
+        if name == "annotations" and isinstance(content, dict):
+            kept[name] = _annotations(cast("dict[str, Any]", content))
+        elif name in _ITEMS and isinstance(content, list):
+            items = cast("list[Any]", content)
+            kept[name] = [_ITEMS[name](each) if isinstance(each, dict) else each for each in items]
     return kept
 
 
-def _redacted(values: Mapping[str, Any]) -> dict[str, Any]:
-    return dict.fromkeys(values, REDACTED)
-
-
-def _annotations(values: Any) -> Any:
+def _annotations(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value if _ANNOTATIONS.match(name) else REDACTED for name, value in values.items()}
 
 
-def _variables(values: Any) -> Any:
-    return [{**each, "value": REDACTED} if isinstance(each, dict) and "value" in each else each for each in values]
-
-
-def _containers(values: Any) -> Any:
-    return [_container(each) if isinstance(each, dict) else each for each in values]
+def _variable(fields: Any) -> Any:
+    return {**fields, "value": REDACTED} if "value" in fields else fields
 
 
 def _container(fields: Any) -> Any:
     if fields.get("name") in OWN:
         return fields
     return fields | {name: REDACTED for name in _COMMANDS if name in fields}
-
-
-def _statuses(values: Any) -> Any:
-    return [_status(each) if isinstance(each, dict) else each for each in values]
 
 
 def _status(fields: Any) -> Any:
@@ -97,14 +86,12 @@ def _status(fields: Any) -> Any:
     return fields | states
 
 
-_RULES: Final[dict[str, tuple[type, Any]]] = {
-    "annotations": (dict, _annotations),
-    "env": (list, _variables),
-    "httpHeaders": (list, _variables),
-    **dict.fromkeys(_CONTAINERS, (list, _containers)),
-    **dict.fromkeys(_STATUSES, (list, _statuses)),
+_ITEMS: Final[dict[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("env", "httpHeaders"), _variable),
+    **dict.fromkeys(("containers", "initContainers", "ephemeralContainers"), _container),
+    **dict.fromkeys(("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"), _status),
 }
-"""What is kept of the fields with these names and types."""
+"""What is kept of each item of the lists with these names."""
 
 
 def concerns(event: Object, name: str) -> bool:

@@ -114,8 +114,7 @@ def demand(snapshot: Snapshot, waited: float, *, reported: bool) -> Demand | Non
         tuple(slots[:MAX_SLOTS]),
         0.0 if reported else max(0.0, START_PERIOD - waited),
         period(waited),
-        nested_map(live, "status").get("observedGeneration", 0) >= live["metadata"].get("generation", 0)
-        or bool(_failed_replica_sets(live)),
+        counted(resource.kind, live).current or bool(_failed_replica_sets(live)),
     )
 
 

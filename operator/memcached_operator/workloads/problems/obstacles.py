@@ -180,7 +180,9 @@ def blocked_by(obj: Object) -> str:
     finalizers = [name for name in meta.get("finalizers") or () if name not in COLLECTOR_FINALIZERS]
     if not finalizers or not meta.get("deletionTimestamp"):
         return ""
-    return f"its finalizer{'s'[len(finalizers) == 1 :]} {_names(finalizers)} block{'s' * (len(finalizers) == 1)} it"
+    if len(finalizers) == 1:
+        return f"its finalizer {_names(finalizers)} blocks it"
+    return f"its finalizers {_names(finalizers)} block it"
 
 
 def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:

@@ -82,8 +82,8 @@ class Result:
         names = " ".join(f"{key.resource.kind.lower()}/{key.name}" for key in keys)
         what = "; ".join(self.copies[key] for key in keys)
         remedy = (
-            f"To have them created again, run kubectl delete -n {keys[0].namespace} --cascade=orphan {names}. This "
-            f"keeps pods and their items. Or use another name for this {kind}"
+            f"To have them created again, run kubectl delete -n {keys[0].namespace} --cascade=orphan --wait=false "
+            f"{names}. This keeps pods and their items. Or use another name for this {kind}"
         )
         cause = "Objects with the labels of this operator, as from a backup, are not modified, because they differ"
         self.problems.append(Problem(c.CONFLICT, f"{cause}: {what}. {remedy}"))
@@ -119,7 +119,8 @@ class Result:
 
 def _remedy(key: Key, error: ApiError) -> str:
     """The remedy for a field that the API server does not let anyone change, such as in a restored object."""
-    command = f"kubectl delete -n {key.namespace} --cascade=orphan {key.resource.kind.lower()}/{key.name}"
+    child = f"{key.resource.kind.lower()}/{key.name}"
+    command = f"kubectl delete -n {key.namespace} --cascade=orphan --wait=false {child}"
     if error.code != INVALID or not any(text in error.message for text in IMMUTABLE):
         return ""
     if key.resource == SERVICES:

@@ -8,9 +8,21 @@ IMMUTABLE_ADDRESS = ApiError(422, "Invalid", 'spec.clusterIPs[0]: Invalid value:
 IMMUTABLE_SPEC = ApiError(422, "Invalid", "spec: Forbidden: updates to statefulset spec for fields other than 'x'")
 IMMUTABLE_FIELD = ApiError(422, "Invalid", 'spec.podManagementPolicy: Invalid value: "Parallel": field is immutable')
 REMEDIES: list[tuple[Resource, ApiError, str]] = [
-    (SERVICES, IMMUTABLE_ADDRESS, "Run kubectl delete -n test --cascade=orphan service/cache. The controller creates"),
-    (STATEFULSETS, IMMUTABLE_SPEC, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
-    (STATEFULSETS, IMMUTABLE_FIELD, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
+    (
+        SERVICES,
+        IMMUTABLE_ADDRESS,
+        "Run kubectl delete -n test --cascade=orphan --wait=false service/cache. The controller creates",
+    ),
+    (
+        STATEFULSETS,
+        IMMUTABLE_SPEC,
+        "Run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache, which keeps the",
+    ),
+    (
+        STATEFULSETS,
+        IMMUTABLE_FIELD,
+        "Run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache, which keeps the",
+    ),
     (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
     (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
     (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
@@ -38,7 +50,10 @@ def test_copies_are_one_problem_with_one_command() -> None:
     assert problem.reason == "Conflict"
     copies = "StatefulSet cache has another value of spec.x; Service cache has another value of spec.x"
     assert f"because they differ: {copies}. To have them created again, run" in problem.message
-    assert "run kubectl delete -n test --cascade=orphan statefulset/cache service/cache. This keeps" in problem.message
+    assert (
+        "run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache service/cache. This keeps"
+        in problem.message
+    )
     assert result.requeue_after == CONFLICT_PERIOD
 
 

@@ -93,8 +93,8 @@ def restoring(labels: str) -> str:
     """The message about a pod without these labels."""
     return (
         "Pod cache-1 has the name of a slot, but lacks labels with which the StatefulSet selects it. The pod is not "
-        f"modified. Restore them: kubectl label --overwrite pod -n test cache-1 {labels}. Or delete it: kubectl "
-        "delete pod -n test cache-1"
+        f"modified. Restore them: kubectl label pod --overwrite -n test cache-1 {labels}. Or delete it: kubectl "
+        "delete pod --wait=false -n test cache-1"
     )
 
 
@@ -177,12 +177,12 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "the pod of another owner": (
         observed(statefulset(), pods=slots(0, 2), taken=[other(owner={"kind": "Job", "name": "a"})]),
         "Pod cache-1 has the name of a slot, and belongs to Job a. The pod is not modified. Delete it: "
-        "kubectl delete pod -n test cache-1",
+        "kubectl delete pod --wait=false -n test cache-1",
     ),
     "a pod without an owner, and a quota": (
         observed(statefulset(), of_slot(2, "is odd"), pods=slots(0), taken=[other()]),
         "Pod cache-1 has the name of a slot, and is not managed by this operator. The pod is not modified. Delete it: "
-        'kubectl delete pod -n test cache-1; Pods cannot be created: pods "cache-2" is odd',
+        'kubectl delete pod --wait=false -n test cache-1; Pods cannot be created: pods "cache-2" is odd',
     ),
     "the pod of another owner with a slot that exists now": (
         observed(statefulset(), pods=slots(0, 1), taken=[other()]),
@@ -211,12 +211,12 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
             taken=[other(owner={"kind": "Job", "name": "a"}, annotations={ORIGIN_ANNOTATION: "{}"})],
         ),
         "Pod cache-1 has the name of a slot, and belongs to Job a. The pod is not modified. Delete it: "
-        "kubectl delete pod -n test cache-1",
+        "kubectl delete pod --wait=false -n test cache-1",
     ),
     "an owner with a strange name": (
         observed(statefulset(1), taken=[other("cache-0", {"kind": "a\nb", "name": "x" * 999})]),
         f'Pod cache-0 has the name of a slot, and belongs to "a\\nb" "{"x" * 100}…". The pod is not modified. '
-        "Delete it: kubectl delete pod -n test cache-0",
+        "Delete it: kubectl delete pod --wait=false -n test cache-0",
     ),
 }
 

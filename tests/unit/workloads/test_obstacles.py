@@ -175,7 +175,7 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
     "a deletion that the node does not confirm": (
         terminating(90, conditions=[condition("DisruptionTarget", message="Taint manager: deleting")]),
         "pod cache-1 is still being deleted (Taint manager: deleting): its node n1 does not confirm it. Only if that "
-        "node is switched off, run kubectl delete pod --force -n test cache-1",
+        "node is switched off, run kubectl delete pod --force --wait=false -n test cache-1",
     ),
     "a deletion that finalizers block": (
         terminating(90, finalizers=["example.com/1", "example.com/2", "example.com/3", "example.com/4"]),

@@ -198,7 +198,7 @@ def _taken(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
         return _released(pod, snapshot, loss)
     owner = " ".join(quote_if_needed(str(text), MAX_OWNER) for text in pod["owner"].values())
     belongs = f"belongs to {owner}" if owner else "is not managed by this operator"
-    remedy = f"The pod is not modified. Delete it: {_command('delete', pod)}"
+    remedy = f"The pod is not modified. Delete it: {_command('delete', pod, '--wait=false')}"
     return Problem(c.CONFLICT, f"Pod {_name(pod)} has the name of a slot, and {belongs}. {remedy}")
 
 
@@ -210,14 +210,14 @@ def _released(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
     if not lacking:
         return None
     problem = f"Pod {_name(pod)} has the name of a slot, but lacks labels with which the StatefulSet selects it"
-    restore = f"Restore them: {_command('label --overwrite', pod)} {' '.join(lacking)}"
-    delete = f"Or delete it: {_command('delete', pod)}{'; ' if loss else ''}{loss}"
+    restore = f"Restore them: {_command('label', pod, '--overwrite')} {' '.join(lacking)}"
+    delete = f"Or delete it: {_command('delete', pod, '--wait=false')}{'; ' if loss else ''}{loss}"
     return Problem(c.CONFLICT, f"{problem}. The pod is not modified. {restore}. {delete}")
 
 
-def _command(verb: str, pod: Object) -> str:
+def _command(verb: str, pod: Object, option: str) -> str:
     """The kubectl command for a pod."""
-    return f"kubectl {verb} pod -n {pod['metadata']['namespace']} {_name(pod)}"
+    return f"kubectl {verb} pod {option} -n {pod['metadata']['namespace']} {_name(pod)}"
 
 
 def _workload(snapshot: Snapshot) -> tuple[Resource, Object | None]:

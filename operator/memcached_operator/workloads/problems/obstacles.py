@@ -193,7 +193,7 @@ def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
         return None
     cause = blocked_by(pod)
     if not cause:
-        command = f"kubectl delete pod --force -n {meta.get('namespace')} {meta['name']}"
+        command = f"kubectl delete pod --force --wait=false -n {meta.get('namespace')} {meta['name']}"
         cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
     disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")
     reason = f" ({stable(disruption)})" if disruption else ""

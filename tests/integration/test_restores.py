@@ -28,7 +28,7 @@ from support.admitted import admitted
 from support.draining import condition
 from support.kube import kubectl
 
-pytestmark = pytest.mark.usefixtures("kubeconfig")
+pytestmark = [pytest.mark.usefixtures("kubeconfig"), pytest.mark.kubectl]
 
 TOLERATION = {"key": "cache", "operator": "Exists"}
 SPEC: Object = {

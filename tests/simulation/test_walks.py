@@ -1,7 +1,6 @@
 """Random walks of the whole operator: others for each change of its sources, and many nightly."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from simulation.walks.specs import PAUSED, Spec
 from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
 from simulation.walks.trace import EXAMPLE
 from simulation.walks.walking import run_walk
+from support import programs
 
 SECONDS: Final = float(os.environ.get("WALKS_SECONDS", "100"))
 """The time after which no other walks begin. The nightly run has more."""
@@ -137,7 +137,7 @@ def test_equal_seeds_have_equal_traces() -> None:
     """A walk is the same when it is repeated, and in another process, whose sets have another order."""
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "simulation.walks.trace"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    other = programs.output(command, env=environment)
     trace = run_walk(EXAMPLE)
     assert run_walk(EXAMPLE) == trace
-    assert done.stdout.splitlines() == trace
+    assert other.splitlines() == trace

@@ -14,7 +14,10 @@ import pytest
 ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = ("agent", "api", "operator", "plugin", "webhooks", "tools")
 """Folders whose texts users read: messages, Events, advice, help and alerts."""
-PAGES: Final = ("*.md", "docs/**/*.md", "examples/**/*.md", "tools/**/*.md", "tools/**/*.txt", "config/**/*.yaml")
+PAGES: Final = (
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/**/*.md", "examples/**/*.md"),
+    *("tools/**/*.md", "tools/**/*.txt", "config/**/*.yaml"),
+)
 RECREATED: Final = re.compile(
     r"[ ,](?:configmap|deployment|lease|networkpolic(?:y|ies)|pod|poddisruptionbudget|podmonitor|prometheusrule"
     r"|replicaset|secret|service|statefulset)s?(?=[ ,/]|$)"

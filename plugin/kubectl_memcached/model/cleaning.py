@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from itertools import pairwise
 from typing import Any, Final, cast
 
 from kubectl_memcached.model.family import Family
@@ -156,8 +157,19 @@ def _volume(fields: Object, _: Own) -> Object:
 def _container(fields: Object, own: Own) -> Object:
     """A container. Of the operator's, fields that another client has changed in the pod are redacted as well."""
     template = own.get(text(fields, "name"), EMPTY)
-    kept = {name for name in _OWN if template.get(name) == fields.get(name)} | _CONTAINER
-    return {name: content if name in kept else REDACTED for name, content in fields.items()}
+    kept = {name for name in _OWN if _without_memory(template.get(name)) == _without_memory(fields.get(name))}
+    return {name: content if name in kept | _CONTAINER else REDACTED for name, content in fields.items()}
+
+
+def _without_memory(value: Any) -> Any:
+    """A command without memcached's memory in MiB, which can be raised while the pod runs. Other values as they are."""
+    if not isinstance(value, list):
+        return value
+    words = cast("list[Any]", value)
+    return [
+        None if before == "-m" and re.fullmatch(r"\d{1,9}", str(word)) else word
+        for before, word in pairwise(["", *words])
+    ]
 
 
 def _status(fields: Object, own: Own) -> Object:

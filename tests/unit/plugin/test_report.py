@@ -13,7 +13,7 @@ from kubectl_memcached.model.family import family
 from kubectl_memcached.model.redaction import redacted
 from unit.plugin import canaries
 from unit.plugin.conftest import Run, World
-from unit.plugin.samples import AUTH, SETTINGS, memcached, stats, workloads
+from unit.plugin.samples import AUTH, SETTINGS, controller, memcached, stats, workloads
 from unit.plugin.samples import pod as sample
 from unit.plugin.test_status import secret
 
@@ -135,7 +135,25 @@ def test_commands_and_messages_of_the_operators_containers_are_kept() -> None:
         status["lastState"] = ended
     found = cleaned(obj, known)
     assert [found["spec"], found["status"]] == [obj["spec"], obj["status"]]
+    raised = family(cr, workloads(memcached({"monitoring": {}, "cache": {"memory": "65Mi"}}))["statefulsets"])
+    assert cleaned(obj, raised)["spec"] == obj["spec"], "the memory can be raised while the pod runs"
     assert cleaned(obj)["spec"]["containers"][0]["command"] == "[redacted]", "without a workload, nothing is known"
+
+
+def test_objects_that_no_report_has_yet_lose_their_secrets_as_well() -> None:
+    cr = memcached({"identity": "Pooled"})
+    own = family(cr, workloads(cr)["deployments"] + workloads(cr)["replicasets"])
+    (replica_set,) = canaries.children(cr)["replicasets"]
+    reference = {"ownerReferences": controller("ReplicaSet", "w"), "annotations": canaries.annotations("revision")}
+    template = replica_set["spec"]["template"]
+    revision = {"kind": "ControllerRevision", "metadata": reference, "data": {"spec": {"template": template}}}
+    front = {
+        "metadata": {"annotations": canaries.annotations("front")},
+        "spec": {"containers": template["spec"]["containers"]},
+    }
+    found = [cleaned(each, own) for each in (revision, front)]
+    assert canaries.found({"": json.dumps(found)}) == {"label"}
+    assert found[0]["data"]["spec"]["template"]["spec"]["containers"][0]["command"][0] == "memcached"
 
 
 ABOUT: dict[str, bool] = {

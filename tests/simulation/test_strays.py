@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Any, Final
 
 import pytest
@@ -284,5 +285,36 @@ def test_transition_is_no_conflict(transition: Any, identity: dict[str, Any]) ->
         await asyncio.sleep(2 * GRACE)
         assert is_ready(world.get(MEMCACHEDS))
         assert world.reasons == {"AsExpected"}
+
+    run(scenario)
+
+
+RIVALS: Final = [(MEMCACHEDS, MEMCACHEDS), *permutations(SPECS, 2)]
+
+
+@pytest.mark.parametrize(("first", "second"), RIVALS, ids=lambda each: each.kind)
+def test_two_objects_that_need_the_same_child_are_both_named(first: Resource, second: Resource) -> None:
+    """The remedy: one of them gets another name. A Memcached can also need the Service of another one's slot."""
+    name = "cache-0" if first == second else "cache"
+
+    async def scenario(world: World) -> None:
+        await world.sandbox.create_ready(MEMCACHEDS, "slots", cache(**STABLE))
+        slots = {**STABLE, "service": {"perPod": True}} if first == second else {}
+        await world.create(first, **SPECS[first], **slots)
+        before = world.get(SERVICES, name)
+        await world.sandbox.create(second, name, cache(**SPECS[second]))
+        await asyncio.sleep(SETTLED)
+        condition = await world.sandbox.condition(second, name, "Degraded")
+        assert condition["reason"] == "Conflict"
+        expected = (
+            f"Service {name} belongs to {first.kind} cache. The object is not modified. This operator creates it for "
+            f"only one of the two. Use another name for {second.kind} {name} or for {first.kind} cache"
+        )
+        assert expected in condition["message"]
+        assert "elete" not in condition["message"]
+        assert world.get(SERVICES, name) == before
+        await world.sandbox.delete(second, name)
+        await world.sandbox.create_ready(second, "other", cache(**SPECS[second]))
+        assert is_ready(world.get(first))
 
     run(scenario)

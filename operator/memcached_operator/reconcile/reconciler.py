@@ -65,7 +65,9 @@ class Reconciler:
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
         self.observers = Observers()
-        self._applier = Applier(client, cache)
+        self._applier = Applier(
+            client, cache, {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
+        )
         self._pod_steps = PodSteps(client, cache)
         self._cooldown = Cooldown()
         self._recorder = Recorder(client)

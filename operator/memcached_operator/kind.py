@@ -80,6 +80,38 @@ class Resize(IntEnum):
     ANY = 2
 
 
+class Stray(NamedTuple):
+    """The owner of pods that have the labels of an object, but do not belong to it."""
+
+    kind: str
+    name: str
+    is_deleted: bool = False
+    """It is being deleted."""
+    blocked_by: str = ""
+    """What blocks its deletion, as a clause."""
+
+
+@dataclass(frozen=True)
+class Strays:
+    """What has the labels of an object and affects its clients or its pods, but does not belong to it."""
+
+    workloads: tuple[Key, ...] = ()
+    """The workloads that an earlier object of this name has left. The Service sends clients to their pods."""
+    beside: tuple[Key, ...] = ()
+    """What that object has left besides, without the policies: the first ones."""
+    policies: tuple[Key, ...] = ()
+    """The NetworkPolicy and the PodDisruptionBudget that it has left."""
+    owners: tuple[Stray, ...] = ()
+    """The owners of other pods to which the Service sends clients."""
+    pods: tuple[str, ...] = ()
+    """The names of such pods without an owner."""
+
+    @property
+    def is_transitional(self) -> bool:
+        """Whether some of them can be those of a transition, for example while pods wait for the garbage collector."""
+        return bool(self.owners or self.pods)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them."""
@@ -113,6 +145,8 @@ class Snapshot:
     that was evicted, or rejected by its node."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
+    strays: Strays = Strays()
+    """What does not belong to it, but affects its clients or its pods, for its status."""
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
@@ -16,6 +17,7 @@ from memcached_operator.reconcile.intent import identity, replicas_of, with_inte
 from memcached_operator.reconcile.ownership import (
     Action,
     Decision,
+    Owner,
     controller_reference,
     decide,
     is_controlled_by,
@@ -49,11 +51,15 @@ DEGRADED_THRESHOLD = 3
 
 
 class Applier:
-    """Creates, updates and deletes children. Every response updates the cache."""
+    """Creates, updates and deletes children. Every response updates the cache.
 
-    def __init__(self, client: ApiClient, cache: Cache) -> None:
+    `own_kinds`: group and kind of the custom resources that this operator reconciles.
+    """
+
+    def __init__(self, client: ApiClient, cache: Cache, own_kinds: AbstractSet[tuple[str, str]] = frozenset()) -> None:
         self._client = client
         self._cache = cache
+        self._own_kinds = own_kinds
         self._ineffective: dict[Key, str] = {}
         self._cooldown = Cooldown()
         self._rechecks = Rechecks()
@@ -120,12 +126,19 @@ class Applier:
                         raise StaleError
                 case Action.CONFLICT:
                     done = True
-                    result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy)
+                    rivals = self._rivals(snapshot.cr, step.owner)
+                    result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy, rivals=rivals)
                 case Action.SKIP:
                     done = True
             if done:
                 return
         raise ApiError(409, "Conflict", f"{key} kept changing during {MAX_ATTEMPTS} attempts to apply it")
+
+    def _rivals(self, cr: Object, owner: Owner | None) -> str:
+        """An object and the other owner of its child, if this operator reconciles both; otherwise empty."""
+        if owner is None or (owner.group, owner.kind) not in self._own_kinds:
+            return ""
+        return f"{cr['kind']} {cr['metadata']['name']} or for {owner}"
 
     async def _write(self, cr: Object, key: Key, child: Object, action: Action, result: Result) -> bool:
         """Create, apply or scale a child. Returns False if the live object has changed since the decision."""

@@ -25,6 +25,7 @@ from memcached_operator.reconcile.ownership import is_controlled_by, may_be_adop
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.sizes import head, smallest
+from memcached_operator.reconcile.strays.finder import StrayFinder
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.runtime.tasks import Measured
 from memcached_operator.status.conditions import is_reported
@@ -64,10 +65,13 @@ class Reconciler:
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
         self.observers = Observers()
-        self._applier = Applier(client, cache)
+        self._applier = Applier(
+            client, cache, {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
+        )
         self._pod_steps = PodSteps(client, cache)
         self._cooldown = Cooldown()
         self._recorder = Recorder(client)
+        self._strays = StrayFinder(cache)
         self._status = StatusWriter(client, cache, self._recorder)
         self._mount_events = MountEvents(client, queue.add)
         self._creation_events = CreationEvents(client, cache, queue.add)
@@ -134,6 +138,7 @@ class Reconciler:
             self._deferred.discard(key)
             self._mount_events.forget(key)
             self._creation_events.forget(key)
+            self._strays.forget(key)
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
@@ -170,6 +175,9 @@ class Reconciler:
         notices = (*plan.notices, *self._notices(kind, key.namespace))
         outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
+        desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
+        strays, grace = self._strays.find(kind, key, snapshot, desired)
+        snapshot = replace(snapshot, strays=strays)
         is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
         delay, relisted = None, None
         if not is_delayed:
@@ -177,7 +185,7 @@ class Reconciler:
             delay = await self._status.write(kind, key, snapshot, outcome)
         # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors or result.terminating else plan.requeue_if_applied
-        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, relisted, delay)
+        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, grace, relisted, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)

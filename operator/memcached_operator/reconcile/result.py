@@ -65,13 +65,18 @@ class Result:
         self.problems.append(problem)
         self.requeue(seconds)
 
-    def conflict(self, key: Key, message: str, kind: str, *, is_copy: bool) -> None:
-        """Add the problem that another object has the name of a child. `kind`: that of the owner of the child."""
+    def conflict(self, key: Key, message: str, kind: str, *, is_copy: bool, rivals: str = "") -> None:
+        """Add the problem that another object has the name of a child. `kind`: that of the owner of the child.
+
+        `rivals`: that owner and the other one, if this operator reconciles both: it would create the object again.
+        """
         self.requeue(CONFLICT_PERIOD)
         if is_copy:
             self.copies[key] = message
             return
         remedy = f"Delete or rename it, or use another name for this {kind}"
+        if rivals:
+            remedy = f"This operator creates it for only one of the two. Use another name for {rivals}"
         self.problems.append(Problem(c.CONFLICT, f"{message}. The object is not modified. {remedy}"))
 
     def end(self, kind: str) -> None:

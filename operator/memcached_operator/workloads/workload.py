@@ -11,7 +11,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
-from memcached_operator.workloads.problems import creation, mounts
+from memcached_operator.workloads.problems import creation, mounts, strays
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
@@ -55,9 +55,9 @@ def workload_state(
     explained = any(problem.blocks for problem in problems)
     cause = hint or ("" if uncreated else _delayed_by(rollout, len(nodes), snapshot, explained=explained))
     late = list(_late(rollout, cause))
-    degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
+    degraded = _by_severity([*problems, *uncreated, *strays.problems(snapshot, rules), *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
-    notices = (*outcome.notices, *(each.message for each in outcome.interventions))
+    notices = (*outcome.notices, *strays.notices(snapshot, rules), *(each.message for each in outcome.interventions))
     observed = (
         _available(rollout, hint, taken=_is_taken(rollout, snapshot, problems)),
         _progressing(rollout, transient, resume, hint, stalled=stalled),

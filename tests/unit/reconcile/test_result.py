@@ -40,6 +40,19 @@ def test_immutable_field_of_a_restored_object_has_a_remedy(resource: Resource, e
     assert remedy or problem.message == cause
 
 
+RIVALS = {
+    "": "Delete or rename it, or use another name for this Memcached",
+    "A or for B": "This operator creates it for only one of the two. Use another name for A or for B",
+}
+
+
+@pytest.mark.parametrize(("rivals", "remedy"), RIVALS.items())
+def test_object_that_this_operator_would_create_again_is_not_to_be_deleted(rivals: str, remedy: str) -> None:
+    result = Result()
+    result.conflict(Key(SERVICES, "test", "cache"), "Service cache is X", "Memcached", is_copy=False, rivals=rivals)
+    assert [each.message for each in result.problems] == [f"Service cache is X. The object is not modified. {remedy}"]
+
+
 def test_copies_are_one_problem_with_one_command() -> None:
     result = Result()
     for resource in (STATEFULSETS, SERVICES):

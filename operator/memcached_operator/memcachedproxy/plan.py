@@ -11,7 +11,8 @@ from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpe
 from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
-from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
+from memcached_operator.memcachedproxy import capacity
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.images import problem_notice
 from memcached_operator.memcachedproxy.references import Cache, cache_of, obstacle
@@ -93,8 +94,9 @@ def _with_cache(
 ) -> Plan:
     """The plan with a Memcached. `ring`: that of the pods."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
+    servers = Servers(rings.slots, rings.cache.item_size)
     choice = chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
-    workload = with_metadata(deployment(cr, spec, choice.images, rings.slots, ring), {}, choice.pins)
+    workload = with_metadata(deployment(cr, spec, choice.images, servers, ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
@@ -114,6 +116,7 @@ def _with_cache(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
             *cache_notices(rings.slots.name, rings.cache, labels),
+            *capacity.notices(spec, rings.slots.name, rings.cache),
             *problem_notice(choice.images.memcached, cr["metadata"]),
             *(forged_notices(choice, live) if live is not None else ()),
             *kept,

@@ -41,15 +41,17 @@ class Slots:
 class Cache:
     """What plans read of a Memcached.
 
-    `slots`: the form of the published addresses; None until they are published. `servers`: their number without the
-    slots that the spec removes, because their pods may be deleted at once. `ready`: whether that many pods are ready,
-    for the current spec. `available`: whether its condition Available is not False. `paused`: whether its pods may have
-    an earlier one. `item_size`: the largest item, in bytes. `connections`: the clients that each server accepts.
+    `created`: the time in its metadata. `slots`: the form of the published addresses; None until they are published.
+    `servers`: their number without the slots that the spec removes, because their pods may be deleted at once. `ready`:
+    whether that many pods are ready, for the current spec. `serves`: whether at least one pod is. `started`: whether
+    its condition Available is True. `available`: whether that is not False. `paused`: whether its pods may have an
+    earlier spec. `item_size`: the largest item, in bytes. `connections`: the clients that each server accepts.
     `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
 
     uid: str
+    created: str
     deleted: bool
     pooled: bool
     has_passwords: bool
@@ -59,6 +61,8 @@ class Cache:
     slots: Slots | None
     servers: int
     ready: bool
+    serves: bool
+    started: bool
     available: bool
     paused: bool
     item_size: int
@@ -78,10 +82,12 @@ def reads(obj: Object) -> Cache:
     addresses, ready = status.get("servers"), status.get("readyReplicas")
     slots = _slots(meta["name"], addresses)
     servers, size = len(addresses) if slots is not None and is_array(addresses) else 0, spec.get("size")
+    available = condition_of(obj, c.AVAILABLE).get("status")
     is_current = status.get("observedGeneration") == meta.get("generation")
     tls, image = spec.get("tls"), spec.get("image")
     return Cache(
         uid=meta.get("uid", ""),
+        created=meta.get("creationTimestamp") or "",
         deleted=meta.get("deletionTimestamp") is not None,
         pooled=spec.get("identity") != "Stable",
         has_passwords=spec.get("auth") is not None,
@@ -91,7 +97,9 @@ def reads(obj: Object) -> Cache:
         slots=slots,
         servers=min(servers, int(size)) if is_integer(size) and size > 0 else servers,
         ready=is_current and is_integer(ready) and ready >= servers,
-        available=condition_of(obj, c.AVAILABLE).get("status") != c.FALSE,
+        serves=is_integer(ready) and ready > 0,
+        started=available == c.TRUE,
+        available=available != c.FALSE,
         paused=nested_field(spec, "rollout", "paused") is True,
         item_size=_item_size(nested_field(spec, "cache", "maxItemSize")),
         connections=_connections(nested_field(spec, "cache")),

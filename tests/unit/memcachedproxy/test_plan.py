@@ -1,6 +1,7 @@
 """The children of a MemcachedProxy, for each state of the Memcached that it names."""
 
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -97,6 +98,40 @@ def test_first_slots_are_used_when_the_status_contains_them() -> None:
     assert (kinds(before), before.requeue_after) == (["Service"], 1)
     assert [each.message for each in before.problems] == ["The proxies use 3 slots of Memcached cache next"]
     assert kinds(plan(slots(3), cr=announced(CR, 3))) == ["Deployment", "Service"]
+
+
+def starting(ready: int, *, age: float, available: str = "False") -> Object:
+    """A Memcached with 3 slots that was created some seconds ago."""
+    cache = slots(3, ready=ready, creationTimestamp=(NOW - timedelta(seconds=age)).isoformat())
+    return {**cache, "status": {**cache["status"], "conditions": [{"type": "Available", "status": available}]}}
+
+
+STARTING: dict[str, tuple[Object, bool, float | None]] = {
+    "no slot": (starting(0, age=10), False, None),
+    "no slot of an older one": (starting(0, age=3600), False, None),
+    "one slot": (starting(1, age=10), False, 50),
+    "one slot of an older one": (starting(1, age=60), True, None),
+    "one slot of one whose age is not known": (slots(3, ready=1), True, None),
+    "one slot of one from the future": (starting(1, age=-5), True, None),
+    "all slots": (starting(3, age=1), True, None),
+    "slots that warm up": (starting(0, age=10, available="True"), True, None),
+}
+"""A Memcached; whether first proxies start, and the seconds after which the plan is made again."""
+
+
+@pytest.mark.parametrize(("cache", "starts", "delay"), STARTING.values(), ids=STARTING.keys())
+def test_first_proxies_start_when_slots_are_ready(cache: Object, starts: bool, delay: float | None) -> None:
+    found = plan(cache)
+    messages = [] if starts else ["The proxies use Memcached cache when its slots are ready; see its conditions"]
+    assert [each.message for each in found.problems] == messages
+    assert (kinds(found), found.requeue_after) == (["Deployment", "Service"] if starts else ["Service"], delay)
+    # The status announces the slots meanwhile.
+    assert plan(cache, cr=announced(CR, 2)).requeue_after == 1
+    # Proxies that use it do not wait. Those of a deleted Memcached of the same name do.
+    assert plan(cache, live()).problems == ()
+    again = plan({**cache, "metadata": {**cache["metadata"], "uid": "new"}}, live())
+    assert [each.message for each in again.problems] == messages
+    assert (again.children is not None, again.requeue_after) == (starts, delay)
 
 
 def test_slots_of_a_recreated_cache_are_used_when_the_status_contains_them() -> None:
@@ -202,7 +237,7 @@ def test_limits_follow_from_threads_connections_slots_and_items(
 
 
 def test_deleted_and_created_again() -> None:
-    found = plan(slots(4, ready=0, uid="new"), live(), announced(CR, 4))
+    found = plan(slots(4, ready=1, uid="new"), live(), announced(CR, 4))
     assert ring(found) == "cache/new/4"
     assert found.problems == ()
 

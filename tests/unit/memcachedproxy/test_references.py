@@ -119,7 +119,7 @@ def conditioned(ready: int, available: str) -> Object:
 
 
 def test_flapping_pods_change_only_whether_all_or_enough_are_ready() -> None:
-    assert reads(conditioned(1, "False")) == reads(conditioned(0, "False"))
+    assert reads(conditioned(1, "False")) == reads(conditioned(2, "False"))
 
 
 def test_shown_slots_by_cache() -> None:

@@ -63,7 +63,7 @@ class World:
             self.broken.append(f"{kept} slots, but a proxy uses {used}")
 
     def _check_growth(self, key: Key, live: Object) -> None:
-        """A proxy gets another slot only when it has been ready."""
+        """A proxy gets another slot only when it has been ready, and starts only when all that can be have been."""
         ring, before = ring_of(live["spec"]["template"]), self._rings.get(key)
         if ring is None:
             self.broken.append("a Deployment without a ring")
@@ -72,9 +72,10 @@ class World:
         if before != str(ring) and slots is not None and slots["spec"]["replicas"] < ring.servers:
             self.broken.append(f"{ring} is used, but there are {slots['spec']['replicas']} slots")
         missing = [slot for slot in range(ring.servers) if f"cache-{slot}" not in self.ready]
+        starts_early = before is None and any(f"cache-{slot}" not in self.held for slot in missing)
         own = f"{ring.name}/{ring.uid}/"
         grows = before is not None and before.startswith(own) and int(before.removeprefix(own)) < ring.servers
-        if grows and missing:
+        if (grows and missing) or starts_early:
             self.broken.append(f"slot {missing[0]} is used, but has never been ready")
         self._rings[key] = str(ring)
 
@@ -168,6 +169,24 @@ def test_either_can_be_created_first(first: str) -> None:
                 assert world.condition(MEMCACHEDPROXIES, "front", "Degraded")[0] == "ReferenceNotFound"
                 assert world.key(SERVICES, "front") in world.plane.server.objects
                 assert world.key(DEPLOYMENTS, "front") not in world.plane.server.objects
+        world.check(3)
+
+    run(scenario)
+
+
+def test_first_proxies_wait_for_a_minute_for_a_slot_that_does_not_start() -> None:
+    async def scenario(world: World) -> None:
+        world.held.add("cache-1")
+        await world.cache()
+        await world.front()
+        await asyncio.sleep(30)
+        reason, message = world.condition(MEMCACHEDPROXIES, "front", "Progressing")
+        assert (reason, message[:31]) == ("RollingOut", "The proxies use Memcached cache")
+        assert world.key(DEPLOYMENTS, "front") not in world.plane.server.objects
+        await asyncio.sleep(SETTLED)
+        assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
+        world.held.clear()
+        await asyncio.sleep(SETTLED)
         world.check(3)
 
     run(scenario)

@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.image import official_release
+from memcached_api.memcached import memory
 from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
+from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
@@ -39,15 +41,17 @@ class Slots:
 class Cache:
     """What plans read of a Memcached.
 
-    `slots`: the form of the published addresses; None until they are published. `servers`: their number without the
-    slots that the spec removes, because their pods may be deleted at once. `ready`: whether that many pods are ready,
-    for the current spec. `available`: whether its condition Available is not False. `paused`: whether its pods may have
-    an earlier one.
+    `created`: the time in its metadata. `slots`: the form of the published addresses; None until they are published.
+    `servers`: their number without the slots that the spec removes, because their pods may be deleted at once. `ready`:
+    whether that many pods are ready, for the current spec. `serves`: whether at least one pod is. `started`: whether
+    its condition Available is True. `available`: whether that is not False. `paused`: whether its pods may have an
+    earlier spec. `item_size`: the largest item, in bytes. `connections`: the clients that each server accepts.
     `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
 
     uid: str
+    created: str
     deleted: bool
     pooled: bool
     has_passwords: bool
@@ -57,8 +61,12 @@ class Cache:
     slots: Slots | None
     servers: int
     ready: bool
+    serves: bool
+    started: bool
     available: bool
     paused: bool
+    item_size: int
+    connections: int
 
 
 def names(obj: Object) -> Iterator[str]:
@@ -74,10 +82,12 @@ def reads(obj: Object) -> Cache:
     addresses, ready = status.get("servers"), status.get("readyReplicas")
     slots = _slots(meta["name"], addresses)
     servers, size = len(addresses) if slots is not None and is_array(addresses) else 0, spec.get("size")
+    available = condition_of(obj, c.AVAILABLE).get("status")
     is_current = status.get("observedGeneration") == meta.get("generation")
     tls, image = spec.get("tls"), spec.get("image")
     return Cache(
         uid=meta.get("uid", ""),
+        created=meta.get("creationTimestamp") or "",
         deleted=meta.get("deletionTimestamp") is not None,
         pooled=spec.get("identity") != "Stable",
         has_passwords=spec.get("auth") is not None,
@@ -87,8 +97,12 @@ def reads(obj: Object) -> Cache:
         slots=slots,
         servers=min(servers, int(size)) if is_integer(size) and size > 0 else servers,
         ready=is_current and is_integer(ready) and ready >= servers,
-        available=condition_of(obj, c.AVAILABLE).get("status") != c.FALSE,
+        serves=is_integer(ready) and ready > 0,
+        started=available == c.TRUE,
+        available=available != c.FALSE,
         paused=nested_field(spec, "rollout", "paused") is True,
+        item_size=_item_size(nested_field(spec, "cache", "maxItemSize")),
+        connections=_connections(nested_field(spec, "cache")),
     )
 
 
@@ -108,6 +122,23 @@ def _slots(name: str, addresses: Any) -> Slots | None:
         return None
     found = Slots(name, match["host"].removeprefix(f"{name}-0."), int(match["port"]))
     return found if addresses == [found.address(slot) for slot in range(len(addresses))] else None
+
+
+def _item_size(value: Any) -> int:
+    """`maxItemSize` in bytes; the default if it is absent or invalid."""
+    try:
+        size = int(parse_quantity(value))
+    except ValueError:
+        return memory.DEFAULT_ITEM_SIZE
+    return size if 0 < size <= memory.MAX_ITEM_SIZE else memory.DEFAULT_ITEM_SIZE
+
+
+def _connections(cache: Any) -> int:
+    """The clients that a server with this `spec.cache` accepts; with the defaults for fields that are invalid."""
+    numbers = (nested_field(cache, field) for field in ("maxConnections", "threads"))
+    connections, threads = (int(each) if is_integer(each) and each > 0 else None for each in numbers)
+    settings = memory.settings_of(connections, threads, tls=False)
+    return settings.connections - memory.minimum_connections(settings.threads) + 1
 
 
 def _clients(policy: Any) -> tuple[Object, ...] | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from memcached_api.remedies import Action, Direction, Remedy, text_of
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
@@ -18,7 +19,8 @@ RESTARTED: Final = "RestartedByKubectl"
 VPA: Final = "ChangedByVerticalPodAutoscaler"
 """The reasons of the Events."""
 
-RECOMMENDED: Final = "set spec.resources to what it recommends"
+RECOMMENDED: Final[Remedy] = (Action("set spec.resources to what it recommends", ("spec.resources",), Direction.ADDED),)
+"""It may set amounts that are not set."""
 
 REPORT_PERIOD: Final = timedelta(hours=1)
 """Time for which an intervention is reported. The annotations that show it stay for longer."""
@@ -62,8 +64,8 @@ def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[I
     name = updates.partition(" updated by ")[2].partition(":")[0]
     vpa = f"VerticalPodAutoscaler {quote_if_needed(name)}" if name else "A VerticalPodAutoscaler"
     what = f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are lost"
-    loss = loss_with(checked(snapshot.cr)[0])(RECOMMENDED)
-    yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {RECOMMENDED}{loss}"), at
+    remedy = f"{text_of(RECOMMENDED)}{loss_with(checked(snapshot.cr)[0])(RECOMMENDED)}"
+    yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {remedy}"), at
 
 
 def _changed_by_vpa(pod: Object) -> datetime | None:

@@ -1,99 +1,250 @@
-"""Each remedy that names fields says whether items are lost, as a change of these fields does."""
+"""Each remedy that changes the spec says whether items are lost, as admission does of this very change."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pytest
 
-from memcached_api.memcached.changes.effect import effect_of
-from memcached_api.memcached.effects import Effect
-from memcached_api.memcached.types import MemcachedSpec
+from memcached_api.images import Images
+from memcached_api.memcached.changes.remedies import losing
+from memcached_api.memcached.requirements import requirements
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec
+from memcached_api.remedies import Action, Direction, Remedy, assigned, corrected, lowered, text_of
+from memcached_api.shared.resources import agent_requirements
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.containers import CONTAINERS, SCHEDULING
 from memcached_operator.memcached.interventions import RECOMMENDED
-from memcached_operator.memcached.losses import PHRASES, loss_with
-from memcached_operator.shared.pause import RESUME
+from memcached_operator.memcached.losses import loss_with
 from memcached_operator.workloads.problems.creation_remedies import REMEDIES
+from memcached_webhooks.kinds.memcached import warnings
 
-SPECS: Final[dict[str, Object]] = {
-    "Pooled": {"monitoring": {}},
-    "Stable": {"identity": "Stable", "monitoring": {}},
-    "Stable, with its memory": {"identity": "Stable", "monitoring": {}, "cache": {"memory": "64Mi"}},
-    "Stable, warm restarts": {"identity": "Stable", "cache": {"warmRestart": True}},
-    "Stable, warm restarts, with its memory": {"identity": "Stable", "cache": {"warmRestart": True, "memory": "64Mi"}},
+IMAGES: Final = Images("example.com/memcached:1", "example.com/agent:1")
+UP, DOWN, ADDED, ANY = Direction.UP, Direction.DOWN, Direction.ADDED, Direction.ANY
+
+
+class Case(NamedTuple):
+    """A spec, and other values for it: a lower and a higher one, valid beside its other fields."""
+
+    spec: Object
+    memory: tuple[str, str] = ("32Mi", "96Mi")
+    limit: tuple[str, str] = ("110Mi", "16Gi")
+    request: str = "100Mi"
+
+
+AGENT: Final[Object] = {"agent": {"image": "a:1"}}
+STABLE: Final[Object] = {"identity": "Stable"}
+WATCHED: Final[Object] = {**STABLE, **AGENT, "monitoring": {}}
+LIMITED: Final[Object] = {"resources": {"limits": {"memory": "1Gi"}}}
+EQUAL: Final[Object] = {
+    "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
 }
-POD: Final[Object] = {"podTemplate": {"spec": {"serviceAccountName": "other"}}}
-LOWER: Final[Object] = {"resources": {"requests": {"memory": "300Mi"}, "limits": {"memory": "300Mi"}}}
-MORE: Final[Object] = {"resources": {"limits": {"cpu": "1"}}}
-CHANGES: Final[Mapping[str, Object]] = {
-    "spec.image": {"image": "a:2"},
-    "spec.imagePullSecrets": {"imagePullSecrets": [{"name": "a"}]},
-    "spec.podTemplate.spec.securityContext.runAsUser": {"podTemplate": {"spec": {"securityContext": {"runAsUser": 7}}}},
-    "spec.cache.warmRestart": {"cache": {"warmRestart": False}},
-    "spec.agent.image": {"agent": {"image": "a:2"}},
-    "spec.resources.limits.memory": {"resources": {"limits": {"memory": "400Mi"}}},
-    "spec.agent.resources.limits.memory": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
-    "spec.size": {"size": 2},
-    "spec.resources": LOWER,
-    "spec.agent.resources": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
-    "spec.rollout.paused": {"rollout": {"paused": False}},
-    **dict.fromkeys(PHRASES, POD),
+HALF: Final = ("512Mi", "16Gi")
+LARGE: Final = (("1Gi", "4Gi"), ("2600Mi", "16Gi"))
+WARM: Final[Object] = {**STABLE, **AGENT, "cache": {"warmRestart": True, "memory": "2Gi"}}
+CASES: Final[Mapping[str, Case]] = {
+    "Pooled": Case({}),
+    "Pooled, agent": Case({**AGENT, "monitoring": {}}),
+    "Pooled, agent, limits": Case({**AGENT, "monitoring": {}, **LIMITED}),
+    "Pooled, Guaranteed": Case(EQUAL),
+    "Stable": Case(STABLE),
+    "Stable, disabled monitoring": Case({**STABLE, "monitoring": {"enabled": False}}),
+    "Stable, memory": Case({**STABLE, "cache": {"memory": "2Gi"}}, *LARGE),
+    "Stable, limits": Case({**STABLE, **LIMITED}),
+    "Stable, Guaranteed": Case({**STABLE, **EQUAL}),
+    "Stable, Guaranteed, memory": Case({**STABLE, **EQUAL, "cache": {"memory": "64Mi"}}, limit=HALF),
+    "Stable, monitoring": Case(WATCHED),
+    "Stable, monitoring, memory": Case({**WATCHED, "cache": {"memory": "2Gi"}}, *LARGE),
+    "Stable, monitoring, limits": Case({**WATCHED, **LIMITED}),
+    "Stable, monitoring, limits, memory": Case({**WATCHED, **LIMITED, "cache": {"memory": "64Mi"}}, limit=HALF),
+    "Stable, monitoring, CPU limit": Case({**WATCHED, "resources": {"limits": {"cpu": "2"}}}),
+    "Stable, monitoring, Guaranteed": Case({**WATCHED, **EQUAL, "agent": {"image": "a:1", **EQUAL}}, limit=HALF),
+    "Stable, insight": Case({**WATCHED, "monitoring": {"insight": {"enabled": True}}}),
+    "Stable, warm-up": Case({**STABLE, **AGENT, "rollout": {"warmUp": {}}}),
+    "Stable, TLS": Case({**STABLE, **AGENT, "tls": {"secretName": "a"}}, limit=("200Mi", "16Gi")),
+    "Stable, passwords": Case({**STABLE, **AGENT, "auth": {"secretName": "a"}}),
+    "Stable, warm restarts": Case(WARM, *LARGE),
+    "Stable, warm restarts, limits": Case(
+        {**WARM, "cache": {"warmRestart": True}, **LIMITED}, ("96Mi", "256Mi"), ("512Mi", "16Gi")
+    ),
+    "Stable, warm restarts, all": Case({**WARM, "monitoring": {}, "tls": {"secretName": "a"}}, *LARGE),
 }
-"""A change of each field that a remedy names."""
 
-LOWER_SIZE: Final[Mapping[str, str]] = {
-    "Pooled": "Lowering spec.size can delete pods, and their items are then lost",
-    "Stable": "Lowering spec.size deletes the highest slots, and their items are lost",
+POD: Final = "spec.podTemplate.spec"
+OTHER: Final[Mapping[str, Any]] = {
+    "spec.image": "other:2",
+    "spec.agent.image": "other:2",
+    "spec.imagePullSecrets": [{"name": "a"}],
+    "spec.cache.warmRestart": False,
+    "spec.rollout.maxUnavailable": "100%",
+    f"{POD}.securityContext": {"runAsUser": 7},
+    f"{POD}.securityContext.runAsUser": 7,
+    f"{POD}.tolerations": [{"operator": "Exists"}],
+    f"{POD}.nodeSelector": {"disk": "ssd"},
+    f"{POD}.affinity": {"nodeAffinity": {}},
+    f"{POD}.topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+    ],
+    f"{POD}.serviceAccountName": "other",
+    f"{POD}.priorityClassName": "other",
+    f"{POD}.runtimeClassName": "other",
 }
+"""Another value of each field whose direction does not matter."""
 
 
-def remedies() -> Iterator[str]:
-    """The remedies that name fields."""
+def remedies() -> Iterator[Remedy]:
+    """The remedies of all messages."""
     for row in CONTAINERS.values():
-        yield from (f"correct {row.image}, or {row.credentials}", row.memory, *(text for _, text in row.start))
-    yield from (remedy for _, remedy in REMEDIES)
-    yield from (RECOMMENDED, RESUME)
+        yield from ((corrected(row.image), row.credentials), row.memory, *(remedy for _, remedy in row.start))
+    yield from (*(remedy for _, remedy in REMEDIES), *SCHEDULING.values(), RECOMMENDED)
 
 
-def loses(base: Object, change: Object, remedy: str) -> bool:
-    """Whether a change of a spec loses items. Where amounts are set, they are others than before. A size is lower."""
-    if "set what it names" in remedy or remedy == RECOMMENDED:
-        change = {**change, **MORE} if "resources" in change else {"agent": MORE}
-    base = {"size": 3, **base}
-    merged = {**base, **change, "cache": {**base.get("cache", {}), **change.get("cache", {})}}
-    new, old = (msgspec.convert(spec, MemcachedSpec) for spec in (merged, base))
-    return new.size < old.size or effect_of(new, old).effect is Effect.REPLACE
-
-
-def is_possible(remedy: str, base: Object) -> bool:
-    """Whether a Memcached can get this remedy: one is for an error of a warm restart."""
-    return "spec.cache.warmRestart" not in remedy or bool(base.get("cache", {}).get("warmRestart"))
-
-
-@pytest.mark.parametrize(
-    ("remedy", "name"),
-    [(each, name) for each in dict.fromkeys(remedies()) for name, base in SPECS.items() if is_possible(each, base)],
+RATIO: Final = next(remedy[1] for pattern, remedy in REMEDIES if "ratio" in pattern.pattern)
+ACTIONS: Final = list(
+    dict.fromkeys((field, each.direction) for remedy in remedies() for each in remedy for field in each.fields)
 )
-def test_loss_is_that_of_a_change(remedy: str, name: str) -> None:
-    base: dict[str, Any] = SPECS[name]
-    named = sorted((each for each in CHANGES if each in remedy), key=len, reverse=True)
-    named = [each for index, each in enumerate(named) if not any(each in longer for longer in named[:index])]
-    found = loss_with(msgspec.convert(base, MemcachedSpec))(remedy)
-    losing = {each for each in named if loses(base, CHANGES[each], remedy)}
-    assert bool(found) is bool(losing), found
-    if " spec." in found:
-        assert {each for each in named if each in found} == losing
-    assert found == "" or found.endswith((" replaces the pods, and their items are lost", *LOWER_SIZE.values()))
 
 
-@pytest.mark.parametrize(("name", "expected"), LOWER_SIZE.items())
-def test_lower_size_deletes_pods(name: str, expected: str) -> None:
-    spec = msgspec.convert(SPECS[name], MemcachedSpec)
-    assert loss_with(spec)("raise ResourceQuota q, or lower spec.size") == f". {expected}"
-    assert loss_with(spec)("correct spec.size") == ""
+def with_value(spec: Object, path: str, value: Any) -> Object:
+    """The spec with another value of a field."""
+    return changed({"spec": spec}, path.split("."), value)["spec"]
+
+
+def changed(obj: Object, path: Sequence[str], value: Any) -> Object:
+    """An object with another value at a path."""
+    first, *rest = path
+    return {**obj, first: changed(obj.get(first, {}), rest, value) if rest else value}
+
+
+def container(case: Case, section: str) -> Object:
+    """The requests and limits of a container, also those that the spec does not set."""
+    spec = msgspec.convert(case.spec, MemcachedSpec)
+    if section == "spec.resources":
+        return requirements(spec)
+    return agent_requirements(spec.agent and spec.agent.resources)
+
+
+def amounts(case: Case, field: str, direction: Direction) -> Iterator[tuple[str, Object]]:
+    """The changes of a section or an amount, and the field that loses items by each."""
+    section, index = field.partition(".resources")[0] + ".resources", direction is UP
+    limit = case.limit[index] if section == "spec.resources" else ("40Mi", "2Gi")[index]
+    values = {"cpu": ("5m", "2")[index], "memory": limit}
+    present = container(case, section)
+    if direction is ADDED:
+        name = "ephemeral-storage" if "cpu" in present["limits"] else "cpu"
+        yield field, with_value(case.spec, f"{section}.limits.{name}", "3")
+    elif field == section:
+        for name, value in values.items():
+            new = case.spec
+            for part in present:
+                if name in present[part]:
+                    new = with_value(new, f"{section}.{part}.{name}", value)
+            yield f"{section}.limits.{name}", new
+    else:
+        is_request = field.endswith("requests.memory")
+        yield field, with_value(case.spec, field, case.request if is_request else values[field.rpartition(".")[2]])
+
+
+def changes(case: Case, field: str, direction: Direction) -> list[tuple[str, Object]]:
+    """Examples of the change of a field in a direction."""
+    if "resources" in field:
+        return list(amounts(case, field, direction))
+    value = case.memory[direction is UP] if field == "spec.cache.memory" else OTHER[field]
+    return [(field, with_value(case.spec, field, value))]
+
+
+def announced(new: Object, old: Object) -> bool:
+    """Whether admission announces that a change replaces the pods, and that their items are lost."""
+    base = {"size": 3, "image": "example.com/memcached:1"}
+    changed_obj, obj = ({"metadata": {"name": "a"}, "spec": {**base, **spec}} for spec in (new, old))
+    assert [*MEMCACHED.validate(changed_obj), *MEMCACHED.validate(obj)] == []
+    found = warnings(changed_obj, obj, IMAGES)
+    return any("this change replaces" in text and "items are lost" in text for text in found)
+
+
+def expected(case: Case, field: str, direction: Direction) -> list[str]:
+    """The fields of which the price must say that items are lost: the section if each change of it loses them."""
+    found = [(name, announced(new, case.spec)) for name, new in changes(case, field, direction)]
+    losing = [name for name, loses in found if loses]
+    return [field] if len(losing) == len(found) else losing
+
+
+def is_possible(case: Case, field: str) -> bool:
+    """Whether a Memcached can get a remedy: one is for an error of a warm restart. The size is tested below."""
+    warm = case.spec.get("cache", {}).get("warmRestart", False)
+    return warm if field == "spec.cache.warmRestart" else field != "spec.size"
+
+
+def announced_price(case: Case, field: str, direction: Direction) -> Mapping[Direction, tuple[str, ...]]:
+    """The same of a field that the user changes in a direction or, if that is ANY, in either direction."""
+    if direction is not ANY:
+        found = {direction: expected(case, field, direction)}
+    else:
+        up, down = (expected(case, field, each) for each in (UP, DOWN))
+        found = {ANY: [name for name in up if name in down]}
+        found[UP], found[DOWN] = ([name for name in each if name not in found[ANY]] for each in (up, down))
+    return {each: tuple(names) for each, names in found.items() if names}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_price_is_what_admission_announces(case: Case) -> None:
+    spec = msgspec.convert(case.spec, MemcachedSpec)
+    possible = [each for each in ACTIONS if is_possible(case, each[0])]
+    said = {each: losing(spec, Action("", (each[0],), each[1])) for each in possible}
+    assert said == {each: announced_price(case, *each) for each in possible}
+
+
+SENTENCES: Final[Mapping[str, tuple[str, Remedy, str]]] = {
+    "all that it changes": ("Pooled", (corrected("spec.image"),), "This replaces the pods, and their items are lost"),
+    "one of two": (
+        "Stable, monitoring",
+        SCHEDULING["Insufficient memory"],
+        "Changing spec.cache.memory replaces the pods, and their items are lost",
+    ),
+    "one direction": (
+        "Stable, monitoring",
+        (RATIO,),
+        "Lowering spec.resources.limits.memory replaces the pods, and their items are lost",
+    ),
+    "another word for a field": (
+        "Stable",
+        next(remedy for _, remedy in REMEDIES if "PriorityClass" in remedy[0].text),
+        "Changing its name replaces the pods, and their items are lost",
+    ),
+    "fields of one section": (
+        "Stable",
+        SCHEDULING["node affinity/selector"],
+        "Changing spec.podTemplate.spec.nodeSelector or affinity replaces the pods, and their items are lost",
+    ),
+    "size of slots": (
+        "Stable, monitoring",
+        (lowered("spec.size"),),
+        "Lowering spec.size deletes the highest slots, and their items are lost",
+    ),
+    "size": (
+        "Pooled",
+        (lowered("spec.size"),),
+        "Lowering spec.size can delete pods, and their items are then lost",
+    ),
+    "another size": ("Pooled", (corrected("spec.size"),), ""),
+    "nothing": ("Stable, warm restarts", (corrected("spec.image"),), ""),
+    "something else": ("Pooled", (Action("add a node, not spec.image"),), ""),
+}
+
+
+@pytest.mark.parametrize(("name", "remedy", "sentence"), SENTENCES.values(), ids=SENTENCES)
+def test_sentence(name: str, remedy: Remedy, sentence: str) -> None:
+    found = loss_with(msgspec.convert(CASES[name].spec, MemcachedSpec))(remedy)
+    assert found == (f". {sentence}" if sentence else "")
 
 
 def test_invalid_spec_keeps_nothing() -> None:
-    assert loss_with(None)("correct spec.image") == ". This replaces the pods, and their items are lost"
-    assert loss_with(None)("correct the image") == ""
+    assert loss_with(None)((corrected("spec.image"),)) == ". This replaces the pods, and their items are lost"
+    assert loss_with(None)((assigned("spec.rollout.paused"), Action("correct the image"))) == ""
+
+
+@pytest.mark.parametrize("remedy", [*dict.fromkeys(remedies())])
+def test_text_names_the_fields(remedy: Remedy) -> None:
+    for action in remedy:
+        named = [action.called] if action.called else [field.rpartition(".")[2] for field in action.fields]
+        assert all(name in text_of(remedy) for name in named)

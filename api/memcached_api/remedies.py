@@ -88,3 +88,8 @@ def relaxed(field: str) -> Action:
 def assigned(field: str) -> Action:
     """Set a field."""
     return Action(f"set {field}", (field,))
+
+
+def changed(field: str) -> Action:
+    """Change a field."""
+    return Action(f"change {field}", (field,))

@@ -28,6 +28,9 @@ CONTAINER: Final = OwnContainer(
 )
 """It has the name of the object."""
 
+LACKS: Final = ("spec.agent", "spec.podTemplate")
+"""The sections that its spec does not have, but those of the other kinds."""
+
 SCHEDULING: Final[Mapping[str, Remedy]] = {
     "were unschedulable": UNCORDON,
     "Insufficient cpu": (lowered("spec.resources.requests.cpu"), ADD_NODE),

@@ -12,7 +12,6 @@ from memcached_operator.kind import Intervention, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
-from memcached_operator.status.interventions import restart_remedy
 from memcached_operator.workloads.times import past_time, time_of
 
 RESTARTED: Final = "RestartedByKubectl"
@@ -36,6 +35,15 @@ def interventions(snapshot: Snapshot, now: datetime) -> tuple[tuple[Intervention
     return tuple(intervention for intervention, _ in found), min(ends, default=None)
 
 
+def restart(cr: Object) -> str:
+    """How to replace the pods of a Memcached, and what that costs."""
+    name, namespace = cr["metadata"]["name"], cr["metadata"]["namespace"]
+    return (
+        f"To replace the pods, whose items are lost, run kubectl memcached restart {name} -n {namespace}, or set "
+        "spec.rollout.restartedAt to the current time"
+    )
+
+
 def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention, datetime]]:
     """`kubectl rollout restart` of the workload, whose annotation of the pod template the spec does not contain."""
     if nested_map(snapshot.cr, "spec", "rollout").get("restartedAt"):
@@ -51,7 +59,7 @@ def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention,
         if resource == STATEFULSETS:
             effect = "had no effect, because the controller updates the pods itself"
         what = f"kubectl rollout restart of {name} at {quote_if_needed(str(text))} {effect}"
-        yield Intervention(RESTARTED, f"{what}. {restart_remedy(snapshot.cr)}"), at
+        yield Intervention(RESTARTED, f"{what}. {restart(snapshot.cr)}"), at
 
 
 def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention, datetime]]:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from memcached_api.remedies import Action, Direction, corrected, lowered, raised
+from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
 from memcached_operator.shared import agent
 from memcached_operator.shared.containers import ADD_NODE, AGENT, CREDENTIALS, MISSING_PROGRAM, ROOT, USER, scheduling
@@ -32,3 +33,9 @@ SCHEDULING: Final = scheduling(
     ),
 )
 """The remedy by a part of the scheduler's message."""
+
+
+def restart(cr: Object) -> str:
+    """How to replace the pods of a MemcachedProxy. They hold no items."""
+    name = f"-n {cr['metadata']['namespace']} memcachedproxy {cr['metadata']['name']}"
+    return f"To replace the pods, set spec.rollout.restartedAt to the current time: kubectl edit {name}"

@@ -34,7 +34,7 @@ class PodRules:
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
     `template`: the live pod template; None if it is not known. `scheduling`: remedies, by a part of the scheduler's
-    message.
+    message. `lacks`: the sections that its spec does not have: what changes only these is no remedy.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class PodRules:
     takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     template: Mapping[str, Any] | None = None
     scheduling: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
+    lacks: tuple[str, ...] = ()
 
     def within(self, workload: Object | None) -> "PodRules":
         """The rules for the pods of a live workload."""
@@ -64,8 +65,13 @@ class PodRules:
 
     def advice(self, *remedies: Remedy) -> str:
         """Remedies, of which each ends a part of a problem, with what is lost by them; empty without one."""
-        actions = [action for remedy in remedies for action in remedy]
-        return f"{'; or '.join(map(text_of, remedies))}{self.loss_by(actions)}" if actions else ""
+        possible = [tuple(filter(self._is_possible, remedy)) for remedy in remedies]
+        actions = [action for remedy in possible for action in remedy]
+        return f"{'; or '.join(map(text_of, filter(None, possible)))}{self.loss_by(actions)}" if actions else ""
+
+    def _is_possible(self, action: Action) -> bool:
+        sections = tuple(f"{section}." for section in self.lacks)
+        return not action.fields or not all(f"{field}.".startswith(sections) for field in action.fields)
 
     def has_volume(self, name: str) -> bool:
         """Whether the volume of a pod is part of the kind's pods."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from memcached_api.remedies import Action, added, assigned, corrected, lowered, raised, relaxed
+from memcached_api.remedies import Action, added, assigned, changed, corrected, lowered, raised, relaxed
 
 ROOT: Final = Path(__file__).parents[3]
 LIST: Final[dict[str, Any]] = yaml.safe_load((ROOT / "tests/remedies.yaml").read_text())
@@ -39,7 +39,7 @@ VERBS: Final = (
     "restart|restore|run|set|stop|store|uncordon|upgrade|use|write"
 )
 RENDERED: Final[dict[str, Callable[..., Action]]] = {
-    each.__name__: each for each in (added, assigned, corrected, lowered, raised, relaxed)
+    each.__name__: each for each in (added, assigned, changed, corrected, lowered, raised, relaxed)
 }
 """The functions whose texts follow from fields."""
 IMPERATIVE: Final = re.compile(rf"(?:^|[.;:] |, or |\bor |\bTo [^.]+, )(?:{VERBS})\b ", re.IGNORECASE)

@@ -8,6 +8,7 @@ import pytest
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.remedies import text_of
+from memcached_operator.appservice.containers import LACKS
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.status.conditions import timestamp
@@ -375,6 +376,17 @@ REMEDIES: dict[str, tuple[str, str]] = {
     "webhook": ('admission webhook "a.example.com" denied the request: no', ""),
     "unknown": ("{}", ""),
 }
+
+
+def test_remedy_is_one_that_the_kind_has() -> None:
+    """An AppService has neither an agent nor spec.podTemplate."""
+    rules = PodRules("AppService", lacks=LACKS)
+    for text, expected in (
+        ("failed quota: cpu: must specify limits.cpu", "spec.resources, or create a LimitRange with default values"),
+        ("maximum memory usage per Container is 1", "change the LimitRange, or lower spec.resources"),
+        ('serviceaccount "default" not found', "create ServiceAccount default in this namespace"),
+    ):
+        assert rules.advice(remedy(text)).removeprefix("set what it names in ") == expected
 
 
 @pytest.mark.parametrize(("text", "expected"), REMEDIES.values(), ids=REMEDIES.keys())

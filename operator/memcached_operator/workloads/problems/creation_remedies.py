@@ -3,15 +3,17 @@
 import re
 from typing import Final
 
-from memcached_api.remedies import NONE, Action, Direction, Remedy, lowered
+from memcached_api.remedies import NONE, Action, Direction, Remedy, changed, lowered, raised
 
 NAME: Final = r"([-.a-z0-9]{1,253})"
 
 QUOTA: Final = Action("raise ResourceQuota {}")
 RANGE: Final = Action("change the LimitRange")
 
-RESOURCES: Final = ("spec.resources", "spec.agent.resources")
-"""The fields with the resources of own containers."""
+
+def _of_agent(action: Action) -> Action:
+    """The same action for the container of the agent, which not every kind and not every pod has."""
+    return action._replace(text=f"{action.text} for the container agent")
 
 
 def _named(create: str, field: str) -> Remedy:
@@ -29,44 +31,23 @@ REMEDIES: Final[tuple[tuple[re.Pattern[str], Remedy], ...]] = tuple(
         (
             rf"failed quota: {NAME}: must specify",
             (
-                Action(
-                    "set what it names in spec.resources or, for the container agent of a Memcached, in "
-                    "spec.agent.resources",
-                    RESOURCES,
-                    Direction.ADDED,
-                ),
+                Action("set what it names in spec.resources", ("spec.resources",), Direction.ADDED),
+                _of_agent(Action("set it in spec.agent.resources", ("spec.agent.resources",), Direction.ADDED)),
                 Action("create a LimitRange with default values"),
             ),
         ),
         # kubernetes plugin/pkg/admission/limitranger
         (
             r"maximum \S{1,253} usage per (?:Container|Pod) is",
-            (
-                RANGE,
-                Action(
-                    "lower spec.resources or, for the container agent of a Memcached, spec.agent.resources",
-                    RESOURCES,
-                    Direction.DOWN,
-                ),
-            ),
+            (RANGE, lowered("spec.resources"), _of_agent(lowered("spec.agent.resources"))),
         ),
         (
             r"minimum \S{1,253} usage per (?:Container|Pod) is",
-            (
-                RANGE,
-                Action(
-                    "raise spec.resources or, for the container agent of a Memcached, spec.agent.resources",
-                    RESOURCES,
-                    Direction.UP,
-                ),
-            ),
+            (RANGE, raised("spec.resources"), _of_agent(raised("spec.agent.resources"))),
         ),
         (
             r" limit to request ratio per ",
-            (
-                RANGE,
-                Action("spec.resources or, for the container agent of a Memcached, spec.agent.resources", RESOURCES),
-            ),
+            (RANGE, changed("spec.resources"), _of_agent(changed("spec.agent.resources"))),
         ),
         # kubernetes plugin/pkg/admission/{serviceaccount,priority,runtimeclass}
         (

@@ -14,6 +14,7 @@ from memcached_api.remedies import Action, Direction, Remedy, assigned, correcte
 from memcached_api.shared.resources import agent_requirements
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import CONTAINERS, SCHEDULING
+from memcached_operator.memcached.images import problem_notice
 from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.workloads.problems.creation_remedies import REMEDIES
@@ -192,6 +193,14 @@ def test_price_is_what_admission_announces(case: Case) -> None:
     possible = [each for each in ACTIONS if is_possible(case, each[0])]
     said = {each: losing(spec, Action("", (each[0],), each[1])) for each in possible}
     assert said == {each: announced_price(case, *each) for each in possible}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_price_of_an_image_without_known_problems_is_what_admission_announces(case: Case) -> None:
+    old = {**case.spec, "image": "memcached:1.6.38"}
+    (notice,) = problem_notice(msgspec.convert(old, MemcachedSpec), old["image"], {"name": "a", "namespace": "shop"})
+    loses = announced({**old, "image": "memcached:1.6.45"}, old)
+    assert notice.endswith(f": the cached items are {'lost' if loses else 'kept'}")
 
 
 SENTENCES: Final[Mapping[str, tuple[str, Remedy, str]]] = {

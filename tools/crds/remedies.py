@@ -35,5 +35,9 @@ def _entry(start: str, text: str) -> str:
     line = f'{start}"{text}",\n'
     if len(line) <= WIDTH + 1:
         return line
-    parts = wrap(text, WIDTH - 11, drop_whitespace=False, break_long_words=False, break_on_hyphens=False)
-    return "".join((f"{start}(\n", *(f'        "{part}"\n' for part in parts), "    ),\n"))
+    return "".join((f"{start}(\n", *(f'        "{part}"\n' for part in parts(text, 8)), "    ),\n"))
+
+
+def parts(text: str, indent: int) -> list[str]:
+    """The parts of a long text, of which each fits into a line with its quotes. `indent`: spaces before each."""
+    return wrap(text, WIDTH - indent - 3, drop_whitespace=False, break_long_words=False, break_on_hyphens=False)

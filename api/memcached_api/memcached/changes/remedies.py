@@ -82,7 +82,14 @@ def _effect(spec: MemcachedSpec, field: str, direction: Direction) -> Effect:
     for section in (RESOURCES, AGENT_RESOURCES):
         if f"{field}.".startswith(f"{section}."):
             return _resized(spec, section, field, direction)
+    if _derives_memory(spec) and any(FIELDS[name].sizes for name in rows):
+        rows.append(MEMORY)
     return max(weakest_effect(name, spec) for name in rows)
+
+
+def _derives_memory(spec: MemcachedSpec) -> bool:
+    """Whether the memory for items is what the limit leaves beside the other settings."""
+    return spec.cache.memory is None and spec.resources is not None and "memory" in spec.resources.limits
 
 
 def _rows(field: str) -> list[str]:

@@ -15,7 +15,10 @@ from typing import Final
 REMEDIES: Final = {
 '''
 TAIL: Final = '''}
-"""The action for each type of condition and reason that requires one. Those of Ready and Stalled are elsewhere."""
+"""The action for each type of condition and reason that requires one, and whose message may name none.
+
+Those of Ready and Stalled are elsewhere.
+"""
 '''
 
 
@@ -26,9 +29,10 @@ def module() -> str:
 
 def _entries() -> Iterator[str]:
     for type_, reasons in MEANINGS.items():
-        for reason, (_, action, _) in reasons.items():
-            if action and type_ not in (READY, STALLED) and reason != OTHER_REASON:
-                yield _entry(f'    ("{type_}", "{reason}"): ', action)
+        for reason, meaning in reasons.items():
+            is_own = type_ not in (READY, STALLED) and reason != OTHER_REASON
+            if is_own and meaning.action and not meaning.says_remedy:
+                yield _entry(f'    ("{type_}", "{reason}"): ', meaning.action)
 
 
 def _entry(start: str, text: str) -> str:

@@ -358,6 +358,9 @@ class ReconciledKind:
     """Its plans contain steps that change and delete pods."""
     listed: Listed | None = None
     """The pods that its status must know."""
+    restart: Callable[[Object], str] | None = None
+    """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that
+    costs. None if the kind has no such field."""
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

@@ -9,7 +9,18 @@ import pytest
 
 from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, Settings
 from faults.state import is_ready
-from memcached_operator.kube.resource import DEPLOYMENTS, LEASES, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
+from memcached_api.shared.rules.placing import RESTARTED_AT
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    EVENTS,
+    LEASES,
+    PODS,
+    SERVICES,
+    STATEFULSETS,
+    Key,
+    Object,
+    nested_map,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.ring import ring_of
@@ -398,5 +409,33 @@ def test_writes_of_a_new_proxy_and_of_a_larger_ring() -> None:
         await asyncio.sleep(SETTLED)
         assert writes(world, "front")["MODIFIED"] <= 3
         world.check(4)
+
+    run(scenario)
+
+
+def test_restart_by_kubectl_is_reported_with_a_remedy_that_replaces_the_pods() -> None:
+    """A MemcachedProxy has no items, and the plugin restarts Memcacheds only."""
+
+    async def scenario(world: World) -> None:
+        await world.cache()
+        await world.front()
+        await world.change(MEMCACHEDPROXIES, "front", rollout={"restartedAt": "2030-01-01T00:00:00Z"})
+        await asyncio.sleep(SETTLED)
+        restarted = {"metadata": {"annotations": {RESTARTED_AT: "2030-01-01T01:00:00Z"}}}
+        await world.change(DEPLOYMENTS, "front", template=restarted)
+        await asyncio.sleep(SETTLED)
+        _, message = world.condition(MEMCACHEDPROXIES, "front", "Degraded")
+        assert "Deployment front: kubectl rollout restart was reverted" in message
+        remedy = "set spec.rollout.restartedAt to the current time: kubectl edit -n simulated memcachedproxy front"
+        assert message.endswith(f"To replace the pods, {remedy}")
+        events = [each["message"] for each in world.plane.server.of(EVENTS).values()]
+        (posted,) = [each for each in events if "reverted" in each]
+        assert posted in message
+        assert remedy in posted
+        before = {pod["metadata"]["uid"] for pod in world.pods("front")}
+        await world.change(MEMCACHEDPROXIES, "front", rollout={"restartedAt": "2030-01-01T02:00:00Z"})
+        await asyncio.sleep(SETTLED)
+        assert before.isdisjoint(pod["metadata"]["uid"] for pod in world.pods("front"))
+        assert world.condition(MEMCACHEDPROXIES, "front", "Degraded") == ("AsExpected", "All components are healthy")
 
     run(scenario)

@@ -1,9 +1,11 @@
 """The container of an AppService's pods, and the fields of its spec that govern it: data for messages."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from memcached_operator.shared.containers import REPAIR
+from memcached_api.remedies import Action, Remedy, corrected, lowered, raised
+from memcached_operator.shared.containers import ADD_NODE, REPAIR, UNCORDON
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
@@ -14,20 +16,26 @@ MISSING_PROGRAM: Final = re.compile(r"executable file not found|no such file or 
 
 CONTAINER: Final = OwnContainer(
     image="spec.image",
-    credentials=(
+    credentials=Action(
         "name a Secret with the registry's credentials in imagePullSecrets of the ServiceAccount default, and delete "
         "the pod"
     ),
-    memory="raise spec.resources.limits.memory, or reduce the memory use of the process",
-    start=((MISSING_ENV, "create it, or correct spec.envs"), (MISSING_PROGRAM, "correct spec.image")),
+    memory=(raised("spec.resources.limits.memory"), Action("reduce the memory use of the process")),
+    start=(
+        (MISSING_ENV, (Action("create it"), corrected("spec.envs"))),
+        (MISSING_PROGRAM, (corrected("spec.image"),)),
+    ),
 )
 """It has the name of the object."""
 
-SCHEDULING: Final = {
-    "were unschedulable": "uncordon a node, or add one",
-    "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
-    "Insufficient memory": "lower spec.resources.requests.memory, or add a node",
-    "untolerated taint": f"{REPAIR}, otherwise remove the taint, or add a node",
-    "Too many pods": "add a node",
+LACKS: Final = ("spec.agent", "spec.podTemplate")
+"""The sections that its spec does not have, but those of the other kinds."""
+
+SCHEDULING: Final[Mapping[str, Remedy]] = {
+    "were unschedulable": UNCORDON,
+    "Insufficient cpu": (lowered("spec.resources.requests.cpu"), ADD_NODE),
+    "Insufficient memory": (lowered("spec.resources.requests.memory"), ADD_NODE),
+    "untolerated taint": (Action(f"{REPAIR}, otherwise remove the taint"), ADD_NODE),
+    "Too many pods": (ADD_NODE,),
 }
 """The remedy by a part of the scheduler's message, as for a Memcached."""

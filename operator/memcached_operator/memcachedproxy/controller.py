@@ -11,6 +11,7 @@ from memcached_operator.kube.resource import (
     SERVICES,
     Resource,
 )
+from memcached_operator.memcachedproxy.containers import restart
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.plan import plan_with
 from memcached_operator.memcachedproxy.references import REFERENCE
@@ -38,4 +39,5 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
         foreign=FOREIGN,
         references=(REFERENCE,),
         listed=RINGS,
+        restart=restart,
     )

@@ -99,7 +99,7 @@ class Applier:
                 result.record_errors(key, optional=key.resource in kind.optional),
                 self._cooldown.guard(key, identity(intended)),
             ):
-                await self._reconcile_child(snapshot, key, intended, result)
+                await self._reconcile_child(kind, snapshot, key, intended, result)
                 written.add(key)
         self.reverts.remember(snapshot.cr, frozenset(written))
         result.end(snapshot.cr["kind"])
@@ -107,7 +107,9 @@ class Applier:
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
 
-    async def _reconcile_child(self, snapshot: Snapshot, key: Key, child: Object, result: Result) -> None:
+    async def _reconcile_child(
+        self, kind: ReconciledKind, snapshot: Snapshot, key: Key, child: Object, result: Result
+    ) -> None:
         unknown = False
         for _ in range(MAX_ATTEMPTS):
             step = await self._decide(snapshot, key, child, unknown=unknown)
@@ -115,7 +117,7 @@ class Applier:
                 self._rechecks.forget(key)
             match step.action:
                 case Action.CREATE | Action.APPLY | Action.SCALE:
-                    done = await self._write(snapshot.cr, key, child, step.action, result)
+                    done = await self._write(kind, snapshot.cr, key, child, step.action, result)
                     unknown |= step.action is Action.CREATE and not done
                 case Action.WAIT:
                     # The DELETED event causes the next reconcile. It may be missed, so read the object sometimes.
@@ -140,12 +142,14 @@ class Applier:
             return ""
         return f"{cr['kind']} {cr['metadata']['name']} or for {owner}"
 
-    async def _write(self, cr: Object, key: Key, child: Object, action: Action, result: Result) -> bool:
+    async def _write(
+        self, kind: ReconciledKind, cr: Object, key: Key, child: Object, action: Action, result: Result
+    ) -> bool:
         """Create, apply or scale a child. Returns False if the live object has changed since the decision."""
         live = None if action is Action.CREATE else self._cache.get(key)
         if live is not None and self._is_ineffective(key, child):
             return True
-        revert = await self.reverts.identify(cr, key, child, live)
+        revert = await self.reverts.identify(cr, key, child, live, kind.restart)
         if action is Action.CREATE:
             done = await self._create(key, child)
             result.created += [key] * done

@@ -88,7 +88,7 @@ class Result:
         what = "; ".join(self.copies[key] for key in keys)
         remedy = (
             f"To have them created again, run kubectl delete -n {keys[0].namespace} --cascade=orphan --wait=false "
-            f"{names}. This keeps pods and their items. Or use another name for this {kind}"
+            f"{names}. This keeps the pods as they are. Or use another name for this {kind}"
         )
         cause = "Objects with the labels of this operator, as from a backup, are not modified, because they differ"
         self.problems.append(Problem(c.CONFLICT, f"{cause}: {what}. {remedy}"))
@@ -131,5 +131,5 @@ def _remedy(key: Key, error: ApiError) -> str:
     if key.resource == SERVICES:
         return f". Run {command}. The controller creates it again; until then, its name cannot be resolved"
     if key.resource == STATEFULSETS:
-        return f". Run {command}, which keeps the pods and their items. The controller creates it again"
+        return f". Run {command}, which keeps the pods as they are. The controller creates it again"
     return ""

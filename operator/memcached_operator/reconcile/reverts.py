@@ -46,6 +46,7 @@ MAX_WRITTEN: Final = 500
 LIMITED: Final = (
     f"More than {LIMIT} changes a minute: until they end, the controller reverts at most {LIMIT} of them a minute"
 )
+Restart = Callable[[Object], str] | None
 Read = Callable[[Key], Awaitable[Object | None]]
 """Reads an object with all of its managedFields, or None if it does not exist. Raises ApiError."""
 
@@ -120,11 +121,14 @@ class Reverts:
             return 0.0
         return max(0.0, record.times[0] + PERIOD - self.clock())
 
-    async def identify(self, cr: Object, key: Key, child: Object, live: Object | None) -> Revert | None:
+    async def identify(
+        self, cr: Object, key: Key, child: Object, live: Object | None, restart: Restart = None
+    ) -> Revert | None:
         """The revert that the next write of a child is, with its cause if it is to be reported.
 
         None if the spec has changed since the last status, and for a child that is new in the plan, or that could not
-        be created. `live`: the child in the cache, None if it does not exist. Raises ApiError.
+        be created. `live`: the child in the cache, None if it does not exist. `restart`: see ReconciledKind. Raises
+        ApiError.
         """
         is_new = live is None and key not in self._written.get(cr["metadata"]["uid"], (key,))
         if is_new or nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
@@ -135,7 +139,7 @@ class Reverts:
             record = _Record(identity(child))
         # The first write may be for another intent: another operator wrote that, or the plan has changed.
         counts = bool(record.times) or live is None or with_recorded_intent(child, live) is not None
-        cause = await self._cause(cr, key, child, live, record) if counts else None
+        cause = await self._cause(cr, key, child, live, record, restart) if counts else None
         return Revert(cr["metadata"]["uid"], key, record, counts, cause)
 
     def add(self, revert: Revert | None) -> None:
@@ -197,7 +201,7 @@ class Reverts:
             del self._records[uid]
 
     async def _cause(
-        self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record
+        self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record, restart: Restart
     ) -> Intervention | None:
         """The report of a change; None if there is none yet, or if the field managers were read a short time ago."""
         is_first = record.count + 1 < REPORTED
@@ -219,7 +223,7 @@ class Reverts:
             return None
         has_intent = with_recorded_intent(child, found) is not None
         change = Change(manager_of(found, fields), _shown(fields), live=found, replaced_intent=not has_intent)
-        return reverted(cr, key, change)
+        return reverted(cr, key, change, restart)
 
 
 def _shown(fields: tuple[Path, ...]) -> list[Path]:

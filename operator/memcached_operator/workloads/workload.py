@@ -46,7 +46,7 @@ def workload_state(
     failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
     met = obstacles((*snapshot.pods, *snapshot.ended), now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
-    uncreated = creation.problems(snapshot, rules.loss_by, loss=rules.loss)
+    uncreated = creation.problems(snapshot, rules)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)

@@ -20,6 +20,8 @@ OF_IMAGE: Final = {
 """The reasons of Degraded that another image can end, and how the message then names the container of memcached. `{}`:
 its image. A rollout that is late for another cause names this cause.
 """
+OFFICIAL: Final = "memcached"
+"""The image whose problems are known, for a cache whose spec names none."""
 _EFFECT: Final = re.compile(r"this change (.*)")
 _PROBLEM: Final = re.compile(r"memcached \d+\.\d+\.\d+\S* has known problems, which (\d+\.\d+\.\d+) corrects: ")
 """The start of a notice of the operator, in the message of Degraded."""
@@ -320,10 +322,11 @@ def corrected_in(cr: Object) -> str:
 def remedy(cr: Object, options: Sequence[str]) -> str:
     """The command that ends the known problems of a cache's image; empty without any. It keeps the rest of the tag.
 
-    `options`: those with which the user's kubectl reaches the cluster.
+    It names the image, because the operator's default one can have the problems, too. `options`: those with which the
+    user's kubectl reaches the cluster.
     """
-    image, corrected = text(cr, "spec", "image"), corrected_in(cr)
-    to = images.with_release(image, corrected) if images.tag(image)[1] else ""
+    image, corrected = text(cr, "spec", "image") or OFFICIAL, corrected_in(cr)
+    to = images.with_release(image, corrected)
     shell = Shell(text(cr, "metadata", "namespace"), tuple(options))
     return shell.cache("upgrade", text(cr, "metadata", "name"), to) if corrected else ""
 

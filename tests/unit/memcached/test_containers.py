@@ -1,6 +1,5 @@
 """Each container, the fields that govern it, and the messages about a failing agent, with a real kubelet's statuses."""
 
-import re
 from typing import Any
 
 import msgspec
@@ -73,8 +72,8 @@ GOVERNED: dict[tuple[str, str], tuple[Object, str]] = {
 def named_fields(container: str) -> set[str]:
     """The fields that the messages about a container name."""
     row = CONTAINERS[container]
-    texts = (row.image, row.credentials, row.memory, *(remedy for _, remedy in row.start))
-    return {field for text in texts for field in re.findall(r"\bspec(?:\.\w+)+", text)}
+    actions = (row.credentials, *row.memory, *(action for _, remedy in row.start for action in remedy))
+    return {row.image, *(field for action in actions for field in action.fields)}
 
 
 def test_every_named_field_is_tried() -> None:

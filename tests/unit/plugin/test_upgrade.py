@@ -393,6 +393,19 @@ def test_default_image_without_a_plain_release_replaces_others(default: str, run
     assert (run(fleet, "upgrade", "-A", "--yes").code, len(fleet.calls)) == (0, 2)
 
 
+def test_commands_for_known_problems_help_where_the_default_image_has_them_too(run: Run) -> None:
+    """An administrator can set the default image. A cache can also have none in its spec."""
+    for image in (OLD, "docker.io/library/memcached:1.6.38", ""):
+        (notice,) = problem_notice(MemcachedSpec(), image or OLD, {"namespace": "shop", "name": "a"})
+        found = cr("a", image=image)
+        found["status"]["conditions"][2]["message"] = f"All components are healthy. {notice}"
+        for text in (notice, run(Fleet(found, default=OLD), "status", "-A").output):
+            fleet = Fleet(cr("a", image=image or OLD), default=OLD)
+            (words,) = commands(text)
+            assert run(fleet, *words).code == 0
+            assert fleet.crs["a"]["spec"]["image"].endswith("memcached:1.6.45")
+
+
 def test_each_printed_command_keeps_the_variant_of_the_image(run: Run) -> None:
     image = "memcached:1.6.38-alpine"
     (notice,) = problem_notice(MemcachedSpec(image=image), image, {"namespace": "shop", "name": "a"})
@@ -488,6 +501,6 @@ def test_fleet_shows_unready_caches_first_and_known_problems_as_the_operator_wri
     lines = [line.split() for line in result.output.splitlines()]
     assert [line[0] for line in lines[1:4]] == ["shop/c", "shop/a", "shop/b"]
     assert "message of PodsCrashing" in result.output
-    assert "run `kubectl memcached upgrade -n shop b`" in result.output
+    assert f"run `kubectl memcached upgrade -n shop b --to {NEW}`" in result.output
     assert result.output.splitlines()[-1] == "2 of 3 caches are ready, 1 has an image with known problems."
     assert result.code == 1

@@ -9,6 +9,7 @@ from memcached_api.images import Images
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.memcached.interventions import restart
 from memcached_operator.reconcile import reverts
 from memcached_operator.reconcile.apply import Applier, build_intent
 from memcached_operator.reconcile.reconciler import gather
@@ -58,7 +59,7 @@ class Fight:
         """The controller writes the child once, after some seconds."""
         self.now += after
         found = None if deleted else live or self.live()
-        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, self.key, self.child, found)))
+        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, self.key, self.child, found, restart)))
 
     @property
     def messages(self) -> list[str]:

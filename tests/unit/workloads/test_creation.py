@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
+from memcached_api.remedies import text_of
+from memcached_operator.appservice.containers import LACKS
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems import creation
 from memcached_operator.workloads.problems.creation_remedies import remedy
+from memcached_operator.workloads.rules import PodRules
 from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
@@ -233,7 +236,7 @@ def test_only_names_of_the_operator_are_kept_of_labels() -> None:
 
 def test_loss_of_a_pod_that_is_deleted_instead() -> None:
     snapshot = observed(statefulset(), pods=slots(0, 2), taken=[released("app.kubernetes.io/name")])
-    (problem,) = creation.problems(snapshot, loss="its items are then lost")
+    (problem,) = creation.problems(snapshot, PodRules("Memcached", loss="its items are then lost"))
     assert problem.message == f"{restoring('app.kubernetes.io/name=memcached')}; its items are then lost"
 
 
@@ -356,9 +359,9 @@ REMEDIES: dict[str, tuple[str, str]] = {
         "raise ResourceQuota mem,",
     ),
     "quota that needs a limit": ("failed quota: cpu: must specify limits.cpu for: memcached", "spec.resources"),
-    "limit": ("maximum memory usage per Container is 128Mi, but limit is 256Mi", "change the LimitRange"),
-    "request": ("minimum cpu usage per Container is 1, but request is 100m", "change the LimitRange"),
-    "sum": ("maximum cpu usage per Pod is 1, but limit is 2", "change the LimitRange"),
+    "limit": ("maximum memory usage per Container is 128Mi, but limit is 256Mi", "change the LimitRange, or lower"),
+    "request": ("minimum cpu usage per Container is 1, but request is 100m", "change the LimitRange, or raise"),
+    "sum": ("maximum cpu usage per Pod is 1, but limit is 2", "change the LimitRange, or lower"),
     "ratio": (
         "memory max limit to request ratio per Container is 1, but provided ratio is 2.0",
         "change the LimitRange",
@@ -375,8 +378,19 @@ REMEDIES: dict[str, tuple[str, str]] = {
 }
 
 
+def test_remedy_is_one_that_the_kind_has() -> None:
+    """An AppService has neither an agent nor spec.podTemplate."""
+    rules = PodRules("AppService", lacks=LACKS)
+    for text, expected in (
+        ("failed quota: cpu: must specify limits.cpu", "spec.resources, or create a LimitRange with default values"),
+        ("maximum memory usage per Container is 1", "change the LimitRange, or lower spec.resources"),
+        ('serviceaccount "default" not found', "create ServiceAccount default in this namespace"),
+    ):
+        assert rules.advice(remedy(text)).removeprefix("set what it names in ") == expected
+
+
 @pytest.mark.parametrize(("text", "expected"), REMEDIES.values(), ids=REMEDIES.keys())
 def test_remedy(text: str, expected: str) -> None:
-    advice = remedy(f'pods "cache-0" is forbidden: {text}')
+    advice = text_of(remedy(f'pods "cache-0" is forbidden: {text}'))
     assert expected in advice
     assert bool(advice) is bool(expected)

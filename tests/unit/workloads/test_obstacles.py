@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.remedies import Action, Remedy
 from memcached_operator.appservice.containers import SCHEDULING as APPSERVICE
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import SCHEDULING as MEMCACHED
@@ -17,9 +18,9 @@ from unit.builders import NOW, container, deleted, pod
 
 RULES = PodRules(
     "Memcached",
-    {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")},
-    scheduling={"Insufficient cpu": "lower it", "node affinity": "correct it"},
-    loss_by=lambda remedy: f". {len(remedy)} items are lost",
+    {"memcached": OwnContainer("spec.image", Action("name a Secret"), (Action("raise the limit"),))},
+    scheduling={"Insufficient cpu": (Action("lower it"),), "node affinity": (Action("correct it"),)},
+    loss_by=lambda actions: f". {len(actions)} items are lost",
 )
 GATE = "example.com/lb"
 RUNNING = container({"running": {}}, ready=True)
@@ -107,7 +108,7 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
             ],
         ),
         "pod cache-1 cannot be scheduled: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's "
-        "node affinity/selector. Lower it; or correct it. 23 items are lost",
+        "node affinity/selector. Lower it; or correct it. 2 items are lost",
     ),
     "the scheduler fails": (
         pod(phase="Pending", conditions=[unscheduled("SchedulerError", "plugin x: timeout")]),
@@ -205,7 +206,7 @@ TAINTED = {
 @pytest.mark.parametrize("taint", ["(s)", " {node.kubernetes.io/not-ready: }", " {example.com/a: b}"])
 @pytest.mark.parametrize(("remedies", "remedy"), TAINTED.values(), ids=TAINTED)
 def test_taint_has_a_remedy_whether_or_not_kubernetes_has_set_it(
-    remedies: Mapping[str, str], remedy: str, taint: str
+    remedies: Mapping[str, Remedy], remedy: str, taint: str
 ) -> None:
     """Since release 1.35, the scheduler does not name the taint. A toleration binds pods to a broken node."""
     text = f"0/3 nodes are available: 3 node(s) had untolerated taint{taint}."

@@ -6,7 +6,7 @@ another owner's pod has the name of a slot.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -31,6 +31,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.workloads.problems.creation_remedies import remedy
 from memcached_operator.workloads.rollout import counted
+from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import last_seen, time_of
 
 START_PERIOD: Final = 4.0
@@ -76,6 +77,9 @@ HASH: Final = "-[a-z0-9]{1,10}"
 """The end of the name of a ReplicaSet, after the name of its Deployment."""
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+_ANY: Final = PodRules("")
+"""The rules if only the cluster's words matter."""
 
 
 @dataclass(frozen=True)
@@ -141,17 +145,15 @@ def creation_failure(snapshot: Snapshot) -> str:
     return "; ".join(problem.message for problem in problems(snapshot))
 
 
-def problems(
-    snapshot: Snapshot, loss_by: Callable[[str], str] = lambda _remedy: "", *, loss: str = ""
-) -> list[Problem]:
-    """The problems that prevent pods of the workload from being created. `loss_by`, `loss`: see PodRules."""
+def problems(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
+    """The problems that prevent pods of the workload from being created."""
     slots = missing_slots(snapshot)
     pods = [pod for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
-    found = [problem for pod in pods if (problem := _taken(pod, snapshot, loss)) is not None]
+    found = [problem for pod in pods if (problem := _taken(pod, snapshot, rules.loss)) is not None]
     if failure := _of_slots(snapshot, slots) or _of_deployment(snapshot):
-        advice = remedy(failure)
+        advice = rules.advice(remedy(failure))
         text = f"Pods cannot be created: {quote_if_needed(failure, MAX_TEXT)}"
-        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}{loss_by(advice)}" if advice else text))
+        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}" if advice else text))
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
+from memcached_api.remedies import NONE, corrected
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, is_active, is_ready
@@ -238,20 +239,20 @@ def _image_advice(pod: Object, container: Container, rules: PodRules, *, unreach
     cause = "; the node cannot reach the registry, and the kubelet tries again by itself" if unreachable else ""
     if own is None:
         return f"{cause}; {not_ours(pod, rules)}"
-    remedy = (
-        f"correct {own.image} if its host is wrong" if unreachable else f"correct {own.image}, or {own.credentials}"
-    )
-    return f"{cause}; {remedy}{rules.loss_by(remedy)}"
+    image = corrected(own.image)
+    host = image._replace(text=f"{image.text} if its host is wrong")
+    return f"{cause}; {rules.advice((host,) if unreachable else (image, own.credentials))}"
 
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
     cause = text_of(state)
     if container.own_container is None:
-        remedy = not_ours(pod, rules)
+        advice = not_ours(pod, rules)
     else:
-        remedy = next((text for error, text in container.own_container.start if error.search(cause)), "")
-    advice = f"; {remedy}{rules.loss_by(remedy)}" if remedy else ""
-    return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{advice}"
+        remedies = (remedy for error, remedy in container.own_container.start if error.search(cause))
+        advice = rules.advice(next(remedies, NONE))
+    end = f"; {advice}" if advice else ""
+    return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{end}"
 
 
 def _crash_message(pod: Object, container: Container, terminated: Mapping[str, Any], rules: PodRules) -> str:
@@ -261,6 +262,6 @@ def _crash_message(pod: Object, container: Container, terminated: Mapping[str, A
     if container.own_container is None:
         remedies.append(not_ours(pod, rules))
     elif is_oom:
-        remedies.append(f"{container.own_container.memory}{rules.loss_by(container.own_container.memory)}")
+        remedies.append(rules.advice(container.own_container.memory))
     problem = f"{container.title} terminated with exit code {code} ({quote_if_needed(reason)})"
     return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

@@ -91,9 +91,9 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
 
 def _scheduling_remedy(text: str, rules: PodRules) -> str:
     """What a user can do about a message of the scheduler, as sentences after it; empty if none is known."""
-    remedy = "; or ".join(action for part, action in rules.scheduling.items() if part in text)
+    advice = rules.advice(*(remedy for part, remedy in rules.scheduling.items() if part in text))
     end = "" if text.endswith(".") else "."
-    return f"{end} {remedy[:1].upper()}{remedy[1:]}{rules.loss_by(remedy)}" if remedy else ""
+    return f"{end} {advice[:1].upper()}{advice[1:]}" if advice else ""
 
 
 def _initializing(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:

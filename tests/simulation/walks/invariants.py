@@ -68,11 +68,8 @@ def _unserved(world: World, name: str, spec: Spec, live: Object) -> Iterator[str
     if any(True for _ in _obstacles(world, name)):
         return
     found, cache = _states(live), spec.reference
-    if cache in STABLE and world.get(key_of_owner(cache)) is not None:
-        if spec.is_paused(name) and found[c.PROGRESSING] != (c.TRUE, c.PAUSED):
-            yield f"the pause is not reported: {found}"
-        elif not spec.is_paused(name) and not any(True for _ in _obstacles(world, cache)) and found != HEALTHY:
-            yield f"the conditions are {found}"
+    if cache in STABLE and (served := world.get(key_of_owner(cache))) is not None:
+        yield from _waiting(world, name, spec, found, served)
         return
     exists = cache in OWNERS and world.get(key_of_owner(cache)) is not None
     reason = c.REFERENCE_INVALID if exists else c.REFERENCE_NOT_FOUND
@@ -86,6 +83,19 @@ def _unserved(world: World, name: str, spec: Spec, live: Object) -> Iterator[str
     pods = workload["spec"]["replicas"]
     if live["status"].get("readyReplicas", 0) < pods or (pods and found[c.AVAILABLE][0] != c.TRUE):
         yield f"{pods} pods should serve, although the Memcached cannot be used: {live['status']}"
+
+
+def _waiting(
+    world: World, name: str, spec: Spec, found: Mapping[str, tuple[str, str]], served: Object
+) -> Iterator[str]:
+    """The conditions of a MemcachedProxy that is paused, or whose Memcached is. `served`: that Memcached."""
+    if _states(served)[c.AVAILABLE][0] == c.FALSE:
+        if found[c.PROGRESSING] != (c.TRUE, c.WAITING_FOR_MEMCACHED) or found[c.READY][0] != c.FALSE:
+            yield f"the Memcached is not available, but the conditions are {found}"
+    elif spec.is_paused(name) and found[c.PROGRESSING] != (c.TRUE, c.PAUSED):
+        yield f"the pause is not reported: {found}"
+    elif not spec.is_paused(name) and not any(True for _ in _obstacles(world, spec.reference)) and found != HEALTHY:
+        yield f"the conditions are {found}"
 
 
 def _replicas(world: World, name: str) -> int:

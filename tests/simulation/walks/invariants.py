@@ -104,10 +104,13 @@ def _replicas(world: World, name: str) -> int:
 
 
 def _kept_slots(world: World, name: str, spec: Spec, live: Object) -> Iterator[str]:
-    """More slots than those of the spec are kept exactly while proxies use them, and the wait is reported."""
+    """More slots than those of the spec are kept exactly while proxies use them, and the wait is reported.
+
+    During a pause, a proxy may report more slots than it uses: its pods are not replaced.
+    """
     if any(True for _ in _obstacles(world, name)):
         return  # what blocks its children may be reported instead
-    kept, used = _replicas(world, name), used_slots(world, name)
+    kept, used = _replicas(world, name), max(used_slots(world, name), _reported_slots(world, name))
     if used < kept:
         yield f"{kept} slots are kept, but proxies use {used}"
     counts = [live["status"].get(name, 0) for name in ("replicas", "readyReplicas", "updatedReplicas")]
@@ -115,6 +118,14 @@ def _kept_slots(world: World, name: str, spec: Spec, live: Object) -> Iterator[s
         yield f"the rollout is not complete: {counts}, want {kept}"
     if _states(live)[c.PROGRESSING][1] not in (c.WAITING_FOR_PROXIES, c.PAUSED):
         yield f"the wait for proxies is not reported: {_states(live)}"
+
+
+def _reported_slots(world: World, name: str) -> int:
+    """The number of slots of a Memcached that MemcachedProxies report whose rollout is paused."""
+    paused = (each for each, spec in world.wanted.items() if is_proxy(each) and spec.is_paused(each))
+    statuses = (nested_map(world.get(key_of_owner(each)) or {}, "status") for each in paused)
+    caches = (cache for status in statuses for cache in nested_list(status, "caches") if cache["name"] == name)
+    return max((cache["servers"] for cache in caches), default=0)
 
 
 def _leftovers(world: World, name: str) -> Iterator[str]:

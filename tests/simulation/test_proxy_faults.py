@@ -132,6 +132,25 @@ def test_proxies_that_are_not_served_use_no_slots() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize(("code", "condition"), [(403, "Degraded"), (404, "Degraded"), (500, "Progressing")])
+def test_no_slot_is_removed_while_the_pods_that_may_use_it_cannot_be_listed(code: int, condition: str) -> None:
+    async def scenario(world: World) -> None:
+        await world.cache()
+        await asyncio.sleep(SETTLED)
+        with failing_lists(code, failing=PODS):
+            await world.change(MEMCACHEDS, "cache", size=2)
+            await asyncio.sleep(1)
+            text = f"Pods that may use removed slots cannot be listed: {FAILED}"
+            assert world.condition(MEMCACHEDS, "cache", condition)[1] == text
+            await asyncio.sleep(SETTLED)
+            assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 3
+        await asyncio.sleep(5 * SETTLED)
+        assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 2
+        assert is_ready(world.get(MEMCACHEDS, "cache"))
+
+    run(scenario)
+
+
 @pytest.mark.parametrize("code", CODES)
 def test_proxies_are_kept_while_the_caches_cannot_be_listed(code: int) -> None:
     async def scenario(world: World) -> None:

@@ -30,6 +30,7 @@ MINIMUM_REPLICAS_UNAVAILABLE: Final = "MinimumReplicasUnavailable"
 # Progressing
 ROLLING_OUT: Final = "RollingOut"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
+WAITING_FOR_MEMCACHED: Final = "WaitingForMemcached"
 WAITING_FOR_PROXIES: Final = "WaitingForProxies"
 PAUSED: Final = "Paused"
 ROLLOUT_COMPLETE: Final = "RolloutComplete"
@@ -77,13 +78,22 @@ _MEANINGS: Final = {
             "A child of a deleted object with the same name is still being deleted.",
             "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion.",
         ),
+        WAITING_FOR_MEMCACHED: Meaning(
+            (
+                "The Memcached to which a MemcachedProxy refers is not available, so requests fail. Or it is not known "
+                "whether it exists, because the operator cannot list Memcacheds. Pods that run are not changed then."
+            ),
+            "See the conditions of the Memcached, or correct the cause that the message contains.",
+        ),
         WAITING_FOR_PROXIES: Meaning(
             (
                 "The size of a Memcached has been reduced, but a MemcachedProxy still uses a slot that is to be "
-                "removed. The slot is kept until no pod of the MemcachedProxy uses it."
+                "removed. The slot is kept until no pod of the MemcachedProxy uses it. Or the operator cannot list "
+                "MemcachedProxies, so it does not know whether one uses the slot."
             ),
             "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
-            "cannot start. If it is deleted or refers to another Memcached, the slot is removed.",
+            "cannot start. If it is deleted or refers to another Memcached, the slot is removed when its pods have "
+            "stopped. If the message contains an error of the API server, correct its cause.",
         ),
         PAUSED: Meaning(
             "The rollout is paused. Changes that require new pods wait, and all other changes are applied.",

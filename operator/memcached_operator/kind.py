@@ -12,6 +12,7 @@ import msgspec
 from memcached_api import conditions as c
 from memcached_api.kind import Checked
 from memcached_api.validation.field_errors import FieldError, summary
+from memcached_operator.kube.knowledge import LISTED, Knowledge, State
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
@@ -122,9 +123,10 @@ class Snapshot:
     """The objects that it controls."""
     pods: tuple[Object, ...] = ()
     """The pods of its workload, without those that have ended."""
-    missing: frozenset[Resource] = frozenset()
-    """The optional or referenced resources that the API server does not serve, or that cannot be listed in its
-    namespace."""
+    knowledge: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
+    """What is known of the optional and the referenced resources, and of the objects of others, in its namespace."""
+    naming: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
+    """What is known of the resources whose objects can name it. While one is not listed, any object may."""
     foreign: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict[Resource, tuple[Any, ...]])
     """The views of the objects of others in its namespace, of the resources that its kind observes."""
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
@@ -147,6 +149,14 @@ class Snapshot:
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
     strays: Strays = Strays()
     """What does not belong to it, but affects its clients or its pods, for its status."""
+
+    def known(self, resource: Resource) -> Knowledge:
+        """What is known of a resource that a plan reads in its namespace."""
+        return self.knowledge.get(resource, LISTED)
+
+    def is_listed(self, resource: Resource) -> bool:
+        """Whether the objects of a resource that a plan reads are known, and it is served."""
+        return self.known(resource).state is State.LISTED
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -234,6 +244,8 @@ class Plan:
     """What other clients did to children."""
     observed: Observed | None = None
     """What the plan has compared with the objects of others; None if it depends on each of their changes."""
+    removes_named: bool = False
+    """The plan removes what pods that name the object may use. They are listed before it is applied."""
 
 
 def invalid(errors: Sequence[FieldError]) -> Plan:
@@ -314,8 +326,8 @@ class Reference:
     """The resource of the objects that are named."""
     names: Callable[[Object], Iterable[str]]
     """The names in an object."""
-    reads: Callable[[Object], Any]
-    """What the plans of the object read of an object that it names."""
+    reads: Callable[[Object], Any] | None
+    """What the plans of the object read of an object that it names; None if it has no plan, as a pod."""
     shows: Callable[[Object], Any] = lambda _: None
     """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
 
@@ -347,11 +359,13 @@ class ReconciledKind:
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     """Compute the status from the same snapshot, the result of the plan and the current time. A pure function."""
     optional: tuple[Resource, ...] = ()
-    """Those of `owns` whose API a cluster may lack. A plan must not contain children of a missing one."""
+    """Those of `owns` whose API a cluster may lack. A plan must not contain children of one that is not listed."""
     foreign: Foreign = Foreign()
     """What a plan reads of the objects of others, which are not of a kind of this operator."""
     references: tuple[Reference, ...] = ()
     """The objects of kinds of this operator that an object names."""
+    pod_references: tuple[Reference, ...] = ()
+    """Those that its pods name, also after their owner was deleted."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
     updates_pods: bool = False

@@ -261,9 +261,9 @@ def test_deletion_of_the_proxy_ends_the_wait() -> None:
         await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": True})
         await world.change(MEMCACHEDS, "cache", size=2)
         await asyncio.sleep(SETTLED)
-        world.broken.clear()
         await world.sandbox.delete(MEMCACHEDPROXIES, "front")
         await asyncio.sleep(SETTLED)
+        assert world.broken == []
         assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 2
         assert is_ready(world.get(MEMCACHEDS, "cache"))
 

@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import memcached_api
 import memcached_operator
-from simulation.walks.actions import Drift, Pause, Put, Refer, Scale
-from simulation.walks.disturbances import Hold, Inject, Process, Wait
+from simulation.walks.actions import Delete, Drift, Pause, Put, Refer, Replace, Scale
+from simulation.walks.disturbances import PROXIES, Hold, Inject, Process, Unlisted, Wait
 from simulation.walks.specs import PAUSED, Spec
 from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
 from simulation.walks.trace import EXAMPLE
@@ -94,6 +94,14 @@ FOUND: Final[dict[str, Walk]] = {
     ),
     "slots of proxies whose pods no event has reported yet": _walk(
         Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(1), Hold(("pods",)), Wait(20), Scale("wk-s", 2), Wait(1)
+    ),
+    "slots of a deleted proxy whose pods no event has reported yet": _walk(
+        *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(1), Hold(("pods",)), Wait(20)),
+        *(Delete("wk-x", "Background"), Scale("wk-s", 1), Wait(3)),
+    ),
+    "slots of a proxy that is created again while the lists of proxies fail": _walk(
+        *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(60), Unlisted(PROXIES, "404", None, 40.0, starts=True)),
+        *(Replace("wk-x", Spec(1)), Scale("wk-s", 1), Wait(90)),
     ),
     "slots of proxies that get another number of slots and the first one again, while no event reports a pod": _walk(
         *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(20), Hold(("pods",))),

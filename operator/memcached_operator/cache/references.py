@@ -28,6 +28,10 @@ class References:
             for each in found:
                 self._to.setdefault(each.resource, {})[resource] = each
 
+    def naming(self, resource: Resource) -> Iterable[Resource]:
+        """The resources whose objects can name those of a resource."""
+        return self._to.get(resource, {}).keys()
+
     def named(self, key: Key, obj: Object) -> Iterator[Key]:
         """The keys of the objects that an object names."""
         for reference in self._of.get(key.resource, ()):
@@ -46,7 +50,7 @@ class References:
             return  # most changes: nothing is decoded
         old, new = (None if each is None else each.object() for each in (before, after))
         for resource, reference in to.items():
-            if _part(reference.reads, old) != _part(reference.reads, new):
+            if reference.reads and _part(reference.reads, old) != _part(reference.reads, new):
                 yield from (each for each in referrers if each.resource == resource)
         for reference in of:
             shown, shows = _shown(reference, old), _shown(reference, new)
@@ -58,6 +62,7 @@ class References:
         return {
             Key(reference.resource, key.namespace, name): reference.reads(found)
             for reference in self._of.get(key.resource, ())
+            if reference.reads
             for name in reference.names(obj)
             if (found := get(Key(reference.resource, key.namespace, name))) is not None
         }

@@ -15,7 +15,7 @@ from memcached_operator.memcachedproxy import capacity
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.images import problem_notice
-from memcached_operator.memcachedproxy.references import Cache, cache_of, obstacle
+from memcached_operator.memcachedproxy.references import Cache, cache_of, is_known, obstacle, unavailable
 from memcached_operator.memcachedproxy.references import notices as cache_notices
 from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
@@ -29,6 +29,7 @@ from memcached_operator.shared.foreign import (
     observed,
 )
 from memcached_operator.shared.images import chosen, forged_notices, live_image
+from memcached_operator.shared.lists import unlisted_notices
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
@@ -56,7 +57,7 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
         cache = cache_of(snapshot, name)
         problem = obstacle(snapshot, name, cache) or _not_ready(snapshot, name, cache)
         if problem is not None or cache is None or cache.slots is None:
-            return _without_cache(snapshot, spec, problem, kept_violations(errors))
+            return _without_cache(snapshot, spec, problem, kept_violations(errors), known=is_known(snapshot, cache))
         rings, kept = target(snapshot, cache, cache.slots), kept_violations(errors)
         starting = _starting(snapshot, rings, now)
         is_announced = rings.ring is not None and rings.ring.is_of(rings.announced)
@@ -105,14 +106,17 @@ def _not_started(name: str) -> Problem:
 
 
 def _without_cache(
-    snapshot: Snapshot, spec: MemcachedProxySpec, problem: Problem | None, kept: tuple[str, ...]
+    snapshot: Snapshot, spec: MemcachedProxySpec, problem: Problem | None, kept: tuple[str, ...], *, known: bool = True
 ) -> Plan:
     """The plan while the Memcached cannot be used: pods that serve are not changed.
 
     Without pods, there is only the Service, so that the address of clients does not change when the pods start.
+    `known`: whether it is known if the Memcached exists. If it is not, nothing is changed.
     """
     problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
     live = snapshot.workload(DEPLOYMENTS)
+    if live is None and not known:
+        return Plan(None, problems, kept)
     if live is not None:
         image = live_image(live, CONTAINER)
         return Plan(None, problems, notices=(*problem_notice(image, snapshot.cr["metadata"]), *kept))
@@ -137,15 +141,20 @@ def _with_cache(
     if has_budget and other_budget is None:
         children.append(pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget))
     children += _network_policy(snapshot, spec)
-    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
-    if monitor is not None:
+    monitor = wanted_pod_monitor(spec.monitoring)
+    if monitor is not None and snapshot.is_listed(POD_MONITORS):
         children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
     return Plan(
         inheriting(children, spec.inherited_metadata),
-        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings, ring)),
+        problems=(
+            *autoscaler_problems(snapshot, MEMCACHEDPROXY),
+            *unavailable(rings.slots.name, rings.cache),
+            *_waiting(rings, ring),
+        ),
         notices=(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
+            *unlisted_notices(snapshot, *([POD_MONITORS] if monitor is not None else [])),
             *cache_notices(rings.slots.name, rings.cache, labels),
             *capacity.notices(spec, rings.slots.name, rings.cache),
             *problem_notice(choice.images.memcached, cr["metadata"]),

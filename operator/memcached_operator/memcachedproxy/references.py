@@ -13,7 +13,9 @@ from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
+from memcached_operator.kube.knowledge import State
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.shared.lists import failure
 from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
 
@@ -153,9 +155,26 @@ def cache_of(snapshot: Snapshot, name: str) -> Cache | None:
     return snapshot.referenced.get(Key(MEMCACHEDS, snapshot.cr["metadata"]["namespace"], name))
 
 
+def is_known(snapshot: Snapshot, cache: Cache | None) -> bool:
+    """Whether it is known if the Memcached exists. `cache`: as `cache_of` it."""
+    return cache is not None or snapshot.known(MEMCACHEDS).state is not State.UNLISTED
+
+
+def unavailable(name: str, cache: Cache) -> Iterator[Problem]:
+    """The problem that the Memcached does not serve. Proxies that run do not either."""
+    if not cache.available:
+        # Without the number of pods: each change of it would write the status of every proxy.
+        text = f"Memcached {name} is not available; see its conditions"
+        yield Problem(c.WAITING_FOR_MEMCACHED, text)
+
+
 def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
     """Why the proxies cannot use the Memcached with this name now, with the remedy; None if they can."""
-    if MEMCACHEDS in snapshot.missing:
+    known = snapshot.known(MEMCACHEDS)
+    if not is_known(snapshot, cache):
+        cause = f": {failure(MEMCACHEDS, snapshot, known)}" if known.has_failed else ""
+        return Problem(c.WAITING_FOR_MEMCACHED, f"Memcached {name} is not known yet, so nothing is changed{cause}")
+    if known.state is State.NOT_SERVED:
         return Problem(
             c.REFERENCE_NOT_FOUND,
             "The API server does not serve Memcached of cache.example.com; install its CustomResourceDefinition",
@@ -205,9 +224,6 @@ def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]
     if official_release(cache.image, "memcached") is None:
         image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
-    if not cache.available:
-        # Without the number of pods: each change of it would write the status of every proxy.
-        yield f"Memcached {name} is not available; see its conditions"
     if cache.paused:
         yield (
             f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. "

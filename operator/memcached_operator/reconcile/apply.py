@@ -103,7 +103,7 @@ class Applier:
                 written.add(key)
         self.reverts.remember(snapshot.cr, frozenset(written))
         result.end(snapshot.cr["kind"])
-        for resource in kind.owns:
+        for resource in filter(snapshot.is_listed, kind.owns):
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
 

@@ -21,7 +21,7 @@ from memcached_operator.workloads.statefulset import started
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
-TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.WAITING_FOR_PROXIES, c.ROLLING_OUT)
+TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.WAITING_FOR_MEMCACHED, c.WAITING_FOR_PROXIES, c.ROLLING_OUT)
 """Reasons of transient problems, which are reported as Progressing."""
 
 
@@ -61,7 +61,7 @@ def workload_state(
     observed = (
         _available(rollout, hint, taken=_is_taken(rollout, snapshot, problems)),
         _progressing(rollout, transient, resume, hint, stalled=stalled),
-        _degraded(degraded, notices, _unhealthy(rollout, hint)),
+        _degraded(degraded, notices, _without_memcached(transient) or _unhealthy(rollout, hint)),
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
@@ -158,6 +158,12 @@ def _progressing(
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
     message = f"{rollout.updated} of {rollout.size} pods are updated"
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join(filter(None, [message, *rollout.doing, hint])))
+
+
+def _without_memcached(transient: Iterable[Problem]) -> str:
+    """That requests fail although all pods run; empty if that is not known."""
+    causes = (problem.message for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED)
+    return next((f"No component has failed, but {truncate(text, MAX_PROBLEM_LENGTH)}" for text in causes), "")
 
 
 def _unhealthy(rollout: Rollout, hint: str) -> str:

@@ -8,9 +8,13 @@ REMEDIES: Final = {
     ("Progressing", "WaitingForDeletion"): (
         "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion."
     ),
+    ("Progressing", "WaitingForMemcached"): (
+        "See the conditions of the Memcached, or correct the cause that the message contains."
+    ),
     ("Progressing", "WaitingForProxies"): (
         "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
-        "cannot start. If it is deleted or refers to another Memcached, the slot is removed."
+        "cannot start. If it is deleted or refers to another Memcached, the slot is removed when its pods have "
+        "stopped. If the message contains an error of the API server, correct its cause."
     ),
     ("Progressing", "Paused"): (
         "Set `spec.rollout.paused` of a Memcached or a MemcachedProxy to false. For an AppService, run `kubectl "

@@ -9,6 +9,7 @@ import pytest
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, Snapshot
+from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
@@ -168,7 +169,7 @@ def test_agent_runs_only_if_it_is_needed(spec: Object, expected: list[str]) -> N
 def test_pod_monitor_needs_its_api() -> None:
     cr = memcachedproxy(monitoring={"podMonitor": {}})
     assert kinds(plan(slots(3), cr=cr)) == ["Deployment", "Service", "PodMonitor"]
-    assert kinds(plan(slots(3), cr=cr, missing=frozenset({POD_MONITORS}))) == ["Deployment", "Service"]
+    assert kinds(plan(slots(3), cr=cr, knowledge={POD_MONITORS: NOT_SERVED})) == ["Deployment", "Service"]
 
 
 @pytest.mark.parametrize(("monitoring", "ports"), [({}, [[11211], [9150]]), (None, [[11211]])])

@@ -6,7 +6,8 @@ import pytest
 
 from memcached_api.memcached import memory
 from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE
-from memcached_operator.kind import Snapshot
+from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
 from memcached_operator.memcachedproxy.references import (
@@ -18,6 +19,7 @@ from memcached_operator.memcachedproxy.references import (
     obstacle,
     reads,
     shows,
+    unavailable,
 )
 from unit.builders import memcached, memcachedproxy, slots
 
@@ -196,7 +198,7 @@ def test_memcached_that_cannot_be_used(cache: Object | None, reason: str, messag
 
 
 def test_api_server_without_the_other_kind() -> None:
-    found = obstacle(Snapshot(memcachedproxy(), missing=frozenset({MEMCACHEDS})), "cache", None)
+    found = obstacle(Snapshot(memcachedproxy(), knowledge={MEMCACHEDS: NOT_SERVED}), "cache", None)
     assert found is not None
     assert found.reason == "ReferenceNotFound"
     assert "install its CustomResourceDefinition" in found.message
@@ -233,9 +235,9 @@ def test_notice_of_a_release_that_is_not_known(image: str) -> None:
 
 
 @pytest.mark.parametrize(("available", "expected"), [("False", 1), ("True", 0), ("Unknown", 0)])
-def test_notice_of_a_memcached_that_is_not_available(available: str, expected: int) -> None:
-    found = list(notices("cache", reads(conditioned(0, available)), LABELS))
-    assert found == ["Memcached cache is not available; see its conditions"] * expected
+def test_problem_of_a_memcached_that_is_not_available(available: str, expected: int) -> None:
+    found = list(unavailable("cache", reads(conditioned(0, available))))
+    assert found == [Problem("WaitingForMemcached", "Memcached cache is not available; see its conditions")] * expected
 
 
 def test_notice_of_a_pause_until_it_ends() -> None:

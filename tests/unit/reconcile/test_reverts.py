@@ -274,7 +274,7 @@ def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
     requested: list[bool] = []
     result = Result()
     for _ in range(50):
-        snapshot = gather(cache, kind, cr, frozenset())
+        snapshot = gather(cache, kind, cr, {})
         requested.append(applier.would_create(kind, snapshot, [service]))
         result = asyncio.run(applier.apply_all(kind, snapshot, [service]))
         if live := api.objects.pop(key, None):

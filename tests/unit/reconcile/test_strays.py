@@ -99,7 +99,7 @@ def found(
     children[SERVICES]["spec"] = service or {}
     cache = cache_of(*children.items(), *objects)
     desired = {key_of(resource, obj) for resource, obj in children.items()} if known else None
-    return strays(cache, kind, gather(cache, kind, cr, frozenset()), desired)
+    return strays(cache, kind, gather(cache, kind, cr, {}), desired)
 
 
 def key(resource: Resource, name: str = "cache") -> Key:
@@ -119,7 +119,7 @@ def test_workload_that_is_desired_is_adopted_or_a_conflict() -> None:
     """Also a copy that differs: it has a conflict of its own."""
     cache = cache_of((SERVICES, child(CACHE, builders.memcached(), SERVICES)), (DEPLOYMENTS, orphan(DEPLOYMENTS)))
     cache.put(PODS, of_replica_set("cache"))
-    snapshot = gather(cache, CACHE, builders.memcached(), frozenset())
+    snapshot = gather(cache, CACHE, builders.memcached(), {})
     assert strays(cache, CACHE, snapshot, {key(DEPLOYMENTS)}) == Strays()
     assert strays(cache, CACHE, snapshot, None) == Strays()
     assert strays(cache, CACHE, snapshot, {key(STATEFULSETS)}).workloads == (key(DEPLOYMENTS),)
@@ -215,7 +215,7 @@ def test_pods_that_are_not_ready_are_reached_by_the_service_of_slots() -> None:
 
 def test_without_a_service_no_client_reaches_pods() -> None:
     cache = cache_of((PODS, pod("a")), (STATEFULSETS, orphan(STATEFULSETS)))
-    assert strays(cache, CACHE, gather(cache, CACHE, builders.memcached(), frozenset()), set()) == Strays()
+    assert strays(cache, CACHE, gather(cache, CACHE, builders.memcached(), {}), set()) == Strays()
 
 
 def test_strays_are_bounded() -> None:
@@ -246,7 +246,7 @@ class Finding:
 
     @property
     def snapshot(self) -> Snapshot:
-        return gather(self.cache, CACHE, self.cr, frozenset())
+        return gather(self.cache, CACHE, self.cr, {})
 
 
 def test_pods_of_a_transition_are_reported_after_a_while() -> None:

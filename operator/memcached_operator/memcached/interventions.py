@@ -30,7 +30,7 @@ MAX_SKEW: Final = timedelta(minutes=5)
 def interventions(snapshot: Snapshot, now: datetime) -> tuple[tuple[Intervention, ...], float | None]:
     """The interventions of the last hour, and the seconds until the report of the first of them ends, or None."""
     found = [*_restarts(snapshot, now), *_vertical_autoscaling(snapshot, now)]
-    ends = [(at + REPORT_PERIOD - now).total_seconds() for _, at in found]
+    ends = [(at - now + REPORT_PERIOD).total_seconds() for _, at in found]
     return tuple(intervention for intervention, _ in found), min(ends, default=None)
 
 

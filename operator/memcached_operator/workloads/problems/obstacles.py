@@ -197,7 +197,7 @@ def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
         cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
     disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")
     reason = f" ({stable(disruption)})" if disruption else ""
-    left = (end + START_PERIOD - now).total_seconds()
+    left = (end - now + START_PERIOD).total_seconds()  # not end + …, which overflows in the year 9999
     return Obstacle(f"pod {meta['name']} is still being deleted{reason}: {cause}", max(0.0, left))
 
 

@@ -111,6 +111,9 @@ class Snapshot:
     ended: tuple[Object, ...] = ()
     """The pods of its workload that have ended, as far as they are kept: those that finalizers hold, and the last one
     that was evicted, or rejected by its node."""
+    autoscaled: bool = False
+    """A HorizontalPodAutoscaler has scaled its workload repeatedly within the last hour, and the controller has
+    reverted it."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
 

@@ -20,7 +20,7 @@ from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
-    autoscaler_problems,
+    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -79,11 +79,13 @@ def _without_cache(
 
     Without pods, there is only the Service, so that the address of clients does not change when the pods start.
     """
-    problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
+    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
+    problems = (*scaling.problems, *([problem] if problem else []))
     live = snapshot.workload(DEPLOYMENTS)
     if live is not None:
         image = live_image(live, CONTAINER)
-        return Plan(None, problems, notices=(*problem_notice(image, snapshot.cr["metadata"]), *kept))
+        notices = (*scaling.notices, *problem_notice(image, snapshot.cr["metadata"]), *kept)
+        return Plan(None, problems, notices)
     children = (service(snapshot.cr, spec), *_network_policy(snapshot, spec))
     return Plan(inheriting(children, spec.inherited_metadata), problems, kept)
 
@@ -99,6 +101,7 @@ def _with_cache(
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
     budgets = comparable_budgets(snapshot, compared)
+    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
     other_budget = foreign_budget(budgets, compared)
     children = [workload, service(cr, spec)]
     if has_budget and other_budget is None:
@@ -109,10 +112,11 @@ def _with_cache(
         children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
     return Plan(
         inheriting(children, spec.inherited_metadata),
-        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings, ring)),
+        problems=(*scaling.problems, *_waiting(rings, ring)),
         notices=(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
+            *scaling.notices,
             *cache_notices(rings.slots.name, rings.cache, labels),
             *problem_notice(choice.images.memcached, cr["metadata"]),
             *(forged_notices(choice, live) if live is not None else ()),

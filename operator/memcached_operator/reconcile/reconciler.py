@@ -153,6 +153,8 @@ class Reconciler:
         self.observers.remember(key, plan.observed)
         result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr)
+        if self._applier.reverts.is_autoscaled(cr) != snapshot.autoscaled:
+            self._queue.add(key)  # the plan reports it
         problems = (*plan.problems, *result.problems, *reverts.problems)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
@@ -203,7 +205,10 @@ class Reconciler:
         snapshot = gather(self._cache, kind, cr, self._missing, self.resize)
         now = datetime.now(UTC)
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
-        return replace(snapshot, events=events, creation=creation) if events or creation else snapshot
+        autoscaled = self._applier.reverts.is_autoscaled(cr)
+        if not (events or creation or autoscaled):
+            return snapshot
+        return replace(snapshot, events=events, creation=creation, autoscaled=autoscaled)
 
     async def _find_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> None:
         """Read a workload that had pods, and that neither the cache nor the plan has.

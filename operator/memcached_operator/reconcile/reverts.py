@@ -17,7 +17,7 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.field_managers import Path, differences, manager_of
 from memcached_operator.kube.resource import Key, Object, nested_map
 from memcached_operator.reconcile.intent import identity, with_recorded_intent
-from memcached_operator.status.interventions import RESTART, Change, reverted
+from memcached_operator.status.interventions import AUTOSCALED, RESTART, Change, reverted
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +179,12 @@ class Reverts:
                 interventions += record.causes
                 delays.append(WINDOW - since)
         return Report(tuple(interventions), tuple(problems), min(delays, default=None))
+
+    def is_autoscaled(self, cr: Object) -> bool:
+        """Whether the report of an object includes that a HorizontalPodAutoscaler scales a child."""
+        now = self.clock()
+        recent = (record for record in self._of(cr).values() if now - record.times[-1] < WINDOW)
+        return any(cause.reason == AUTOSCALED for record in recent for cause in record.causes)
 
     def forget(self, cr: Object, key: Key) -> None:
         """Forget a child that has a new intent, or that the controller has deleted."""

@@ -192,24 +192,44 @@ def _targets(target: Mapping[str, Any], workload: Resource) -> bool:
     return (group, target.get("kind")) == (workload.group, workload.kind)
 
 
-def autoscaler_problems(snapshot: Snapshot, kind: Kind[Any]) -> Iterator[Problem]:
-    """A problem for each HorizontalPodAutoscaler of the workload, whose size the object sets.
+@dataclass(frozen=True)
+class Autoscalers:
+    """What a plan says about HorizontalPodAutoscalers of the workload, whose size the object sets.
 
-    `kind`: that of the object. Nothing if the workload does not belong to the object: the controller does not change
-    that one.
+    `problems`: those of autoscalers that scale it. `notices`: about those that have not scaled it lately.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def autoscalers(snapshot: Snapshot, kind: Kind[Any]) -> Autoscalers:
+    """What the status says about autoscalers of the workload. `kind`: that of the object.
+
+    Nothing if the workload does not belong to the object: the controller does not change that one.
     """
     name = snapshot.cr["metadata"]["name"]
-    existing = [workload for workload in WORKLOADS if snapshot.child(workload) is not None]
-    for autoscaler in snapshot.foreign.get(AUTOSCALERS, ()):
-        target = nested_map(autoscaler, "spec", "scaleTargetRef")
-        for workload in existing:
-            if target.get("name") == name and _targets(target, workload):
-                yield Problem(
-                    c.CONFLICT,
-                    f"{_autoscaler(autoscaler)} scales {workload.kind} {name}, but the controller reverts every "
-                    f"change, because spec.size sets its size. {_retarget(autoscaler, kind, name)}",
-                    blocks=False,
-                )
+    found = [
+        (_autoscaler(each), workload.kind, _retarget(each, kind, name))
+        for each in snapshot.foreign.get(AUTOSCALERS, ())
+        for workload in WORKLOADS
+        if snapshot.child(workload) is not None and _targets_named(each, workload, name)
+    ]
+    verb = "scales" if snapshot.autoscaled else "targets"
+    texts = tuple(
+        f"{autoscaler} {verb} {workload} {name}, but the controller reverts every change, because spec.size sets its "
+        f"size. {remedy}"
+        for autoscaler, workload, remedy in found
+    )
+    if snapshot.autoscaled:
+        return Autoscalers(tuple(Problem(c.CONFLICT, text, blocks=False) for text in texts))
+    return Autoscalers(notices=texts)
+
+
+def _targets_named(autoscaler: Object, workload: Resource, name: str) -> bool:
+    """Whether the target of an autoscaler is the workload of this type and name."""
+    target = nested_map(autoscaler, "spec", "scaleTargetRef")
+    return target.get("name") == name and _targets(target, workload)
 
 
 def _autoscaler(autoscaler: Object) -> str:

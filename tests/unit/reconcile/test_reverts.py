@@ -84,6 +84,17 @@ def test_second_change_is_reported_with_its_field_manager_once() -> None:
     assert fight.reverts.report(fight.cr).requeue_after == WINDOW
 
 
+@pytest.mark.parametrize(("manager", "expected"), [("kube-controller-manager", True), ("kubectl", False)])
+def test_autoscaler_is_known_from_its_second_change_on_for_an_hour(manager: str, expected: bool) -> None:
+    fight = Fight(manager)
+    fight.revert()
+    assert not fight.reverts.is_autoscaled(fight.cr)
+    fight.revert()
+    assert fight.reverts.is_autoscaled(fight.cr) == expected
+    fight.now += WINDOW
+    assert not fight.reverts.is_autoscaled(fight.cr)
+
+
 def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> None:
     fight = Fight()
     fight.revert()

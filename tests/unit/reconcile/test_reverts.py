@@ -257,7 +257,7 @@ def test_all_services_of_slots_are_limited() -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reverts, "MAX_RECORDS", 5)
+    monkeypatch.setattr(reverts, "MAX_BYTES", 8000)
     fight = Fight()
     for number in range(6):
         fight.cr = reported(f"cr-{number}")
@@ -268,6 +268,36 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fight.messages
     fight.cr = reported("cr-1")
     assert fight.messages
+
+
+def test_bytes_are_those_of_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write of a child, of many, costs as much as with few."""
+    fight = Fight()
+    monkeypatch.setattr(reverts, "MAX_BYTES", 20 * reverts.RECORD_BYTES)
+    keys = [Key(SERVICES, "test", f"cache-{slot}") for slot in range(5)]
+    for number in range(300):
+        fight.cr, fight.key = reported(f"cr-{number % 7}"), keys[number % 5]
+        fight.manager = f"client-{number % 3}"
+        fight.revert(after=1, deleted=number % 11 == 0)
+        if number % 13 == 0:
+            fight.reverts.forget(fight.cr, fight.key)
+        remembered = [record for children in vars(fight.reverts)["_records"].values() for record in children.values()]
+        assert vars(fight.reverts)["_bytes"] == sum(record.weight for record in remembered) <= reverts.MAX_BYTES
+        assert all(record.weight == record.weigh() for record in remembered)
+
+
+def test_only_the_children_of_the_last_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So one that does not exist counts as deleted by another client only if it is known that it existed."""
+    monkeypatch.setattr(reverts, "MAX_WRITTEN", 10)
+    fight = Fight()
+    for number in (*range(5), *range(5), 4):
+        fight.reverts.remember(
+            reported(f"cr-{number}"), frozenset(Key(SERVICES, "test", str(each)) for each in range(4))
+        )
+    assert list(vars(fight.reverts)["_written"]) == ["cr-3", "cr-4"]
+    fight.reverts.remember(reported("cr-3"), frozenset())
+    fight.reverts.remember(reported("cr-5"), frozenset([KEY]))
+    assert list(vars(fight.reverts)["_written"]) == ["cr-4", "cr-3", "cr-5"]
 
 
 def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:

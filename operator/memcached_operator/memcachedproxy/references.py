@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from memcached_api import conditions as c
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.image import official_release
 from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
@@ -172,7 +174,8 @@ def _unsuitable(cache: Cache) -> str:
 def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]:
     """What may prevent the proxies from using a Memcached. `labels`: of their pods."""
     if official_release(cache.image, "memcached") is None:
-        image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
+        shown = texts.name(cache.image, MAX_IMAGE_LENGTH)
+        image = f"the image {shown}, whose release is not known" if cache.image else "no image in spec.image"
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
     if not cache.available:
         # Without the number of pods: each change of it would write the status of every proxy.

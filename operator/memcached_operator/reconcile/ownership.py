@@ -17,7 +17,7 @@ from enum import Enum
 from typing import Any, cast
 
 from memcached_api.annotations import INTENT_ANNOTATION
-from memcached_operator.kube import labels
+from memcached_operator.kube import labels, texts
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.field_managers import differences, is_our_entry
@@ -83,7 +83,7 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
     if controller is not None and not is_controlled_by(live, cr):
         if _owner_id(controller) == _owner_id(controller_reference(cr)):
             return _wait(f"{name} of an earlier {cr['kind']} with the same name is still being deleted", live)
-        return Decision(Action.CONFLICT, f"{name} belongs to {controller['kind']} {controller['name']}")
+        return Decision(Action.CONFLICT, f"{name} belongs to {owner_name(controller)}")
     if live["metadata"].get("deletionTimestamp"):
         return _wait(f"{name} is being deleted", live)
     if is_current(desired, live):
@@ -213,6 +213,11 @@ def _removals(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) ->
         else:
             patch += _removals(desired, actual, f"{path}/{name}")
     return patch
+
+
+def owner_name(owner: Mapping[str, Any]) -> str:
+    """Kind and name of an owner, for messages. Owner references can contain any text."""
+    return f"{texts.name(str(owner['kind']))} {texts.name(str(owner['name']))}"
 
 
 def _owner_id(owner: Mapping[str, Any]) -> tuple[str, str, str]:

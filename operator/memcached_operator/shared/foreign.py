@@ -9,8 +9,8 @@ import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.kind import Kind
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Foreign, Problem, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -148,16 +148,17 @@ def comparison_notices(snapshot: Snapshot, compared: Observed, number: int) -> I
 def budget_notice(name: str) -> str:
     """The reason why no PodDisruptionBudget is created, and the remedy. `name`: that of another user's budget."""
     return (
-        f"No PodDisruptionBudget is created, because PodDisruptionBudget {name} selects the same pods, and Kubernetes "
-        "does not evict pods that two of them select. Delete it, or set spec.podDisruptionBudget.enabled to false"
+        f"No PodDisruptionBudget is created, because PodDisruptionBudget {texts.name(name)} selects the same pods, and "
+        "Kubernetes does not evict pods that two of them select. Delete it, or set spec.podDisruptionBudget.enabled to "
+        "false"
     )
 
 
 def rollout_notice(name: str) -> str:
     """The reason why slots are updated one at a time, and the remedy. `name`: that of another user's budget."""
     return (
-        f"spec.rollout.maxUnavailable has no effect, because PodDisruptionBudget {name} selects the same pods. Delete "
-        "it, and set spec.podDisruptionBudget instead"
+        f"spec.rollout.maxUnavailable has no effect, because PodDisruptionBudget {texts.name(name)} selects the same "
+        "pods. Delete it, and set spec.podDisruptionBudget instead"
     )
 
 
@@ -236,8 +237,8 @@ def _autoscaler(autoscaler: Object) -> str:
     """The object that a user edits: KEDA creates a HorizontalPodAutoscaler for a ScaledObject, and keeps its target."""
     owner = controller_of(autoscaler)
     if owner is not None and _is_of_keda(owner):
-        return f"{SCALED_OBJECT} {quote_if_needed(owner['name'])}"
-    return f"{AUTOSCALERS.kind} {quote_if_needed(autoscaler['metadata']['name'])}"
+        return f"{SCALED_OBJECT} {texts.name(str(owner['name']))}"
+    return f"{AUTOSCALERS.kind} {texts.name(autoscaler['metadata']['name'])}"
 
 
 def _retarget(autoscaler: Object, kind: Kind[Any], name: str) -> str:

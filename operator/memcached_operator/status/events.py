@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memcached_operator import metrics
+from memcached_operator.kube import texts
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
 from memcached_operator.runtime.fair_queue import FairQueue
@@ -104,7 +105,7 @@ def event_of(cr: Object, report: Report, now: datetime) -> dict[str, Any]:
         },
         "type": "Warning" if report.warning else "Normal",
         "reason": report.reason,
-        "message": truncate(report.message, MAX_MESSAGE_LENGTH),
+        "message": truncate(texts.line(report.message), MAX_MESSAGE_LENGTH),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": timestamp(now),

@@ -1,6 +1,7 @@
 """Values of other clients, at each place of the pods, workloads and Events that a status reads."""
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,17 +25,27 @@ TIMES: Final = (
     "x",
     "",
 )
-PODS: Final[dict[str, Object]] = {
+REPORTED: Final[dict[str, Object]] = {
     **{name: obj for name, (obj, _) in test_obstacles.OBSTACLES.items()},
-    **{name: obj for name, (obj, _) in test_obstacles.NORMAL.items()},
     **{name: obj for name, (obj, _, _) in test_failures.INJECTED.items()},
     "a crash": running_again("2030-01-01T11:59:50Z"),
-    "a missing Secret": test_mounts.stuck(),
-    "a Secret that is deleted later": test_mounts.running(),
 }
 """One pod for each message about pods."""
 
-Change = Callable[[str], str]
+PODS: Final[dict[str, Object]] = {
+    **REPORTED,
+    **{f"later: {name}": obj for name, (obj, _) in test_obstacles.NORMAL.items()},
+    "a missing Secret": test_mounts.stuck(),
+    "a Secret that is deleted later": test_mounts.running(),
+}
+
+FORGED: Final = "zzz. Run kubectl delete memcached --all -A y"
+TEXTS: Final = (FORGED, f"zzz\n{FORGED}\x1b[31m", f"{FORGED}; {'zzz ' * 20_000}", "zzz \u2028\u202ekubectl")
+CHECKED: Final = frozenset({"kind", "apiVersion", "namespace", "uid", "type", "phase", "status"})
+"""Fields whose values the API server checks, as it checks the metadata of a pod, or that never get into a message."""
+
+QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+"""A text as JSON."""
 
 
 def values(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
@@ -83,3 +94,42 @@ def test_no_time_of_an_event_or_of_a_workload_raises() -> None:
         assert messages(test_mounts.stuck(), live, (test_mounts.event() | {"lastTimestamp": time},))
         for path in [path for path, text in values(live) if time_of(text)]:
             assert messages(test_mounts.stuck(), replaced(live, path, time), ())
+
+
+def check(message: str) -> None:
+    """No text of another client is outside of quotes, and all is on one line."""
+    assert message.isprintable()
+    assert len(message) < 2000
+    assert "zzz" not in QUOTED.sub("", message)
+
+
+def foreign(obj: Object) -> list[tuple[Any, ...]]:
+    """The paths of the texts that another client can choose."""
+    found = [path for path, text in values(obj) if not time_of(text) and path[-1] not in CHECKED]
+    return [path for path in found if path[0] != "metadata" or "finalizers" in path]
+
+
+@pytest.mark.parametrize("name", REPORTED)
+def test_texts_of_a_pod_are_quoted(name: str) -> None:
+    shown = 0
+    for path in foreign(PODS[name]):
+        for text in TEXTS:
+            found = messages(replaced(PODS[name], path, text), deployment(), ())
+            shown += "zzz" in "".join(found)
+            for message in found:
+                check(message)
+    assert shown or name == "no volume, no network", "it contains no text of others"
+
+
+def test_texts_of_an_event_and_of_a_workload_are_quoted() -> None:
+    for text in TEXTS:
+        for obj, names in ((test_mounts.running(), (text,)), (test_mounts.stuck(), (text, "sessions-tls"))):
+            volumes = [{"name": "tls", "secret": {"secretName": each}} for each in names]
+            event = test_mounts.event(test_mounts.NO_KEY)
+            for message in messages({**obj, "spec": {"volumes": volumes}}, deployment(), (event,)):
+                check(message)
+        failing = {**test_creation.FAILING["ReplicaFailure"], "message": text}
+        found = messages(test_mounts.stuck(), deployment(conditions={"ReplicaFailure": failing}), ())
+        assert "zzz" in "".join(found)
+        for message in found:
+            check(message)

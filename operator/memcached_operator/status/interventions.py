@@ -97,7 +97,7 @@ def _is_of_operator(change: Change) -> bool:
 
 
 def _scales(change: Change) -> bool:
-    return change.fields == [REPLICAS]
+    return [*change.fields] == [REPLICAS]  # a list never equals a tuple
 
 
 def _target(cr: Object) -> str:

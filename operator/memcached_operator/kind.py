@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ from memcached_api.validation.field_errors import FieldError, summary
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
+Part = TypeVar("Part")
+Item = TypeVar("Item", bound=Hashable)
 Check = Callable[[Object], Checked[Spec]]
 """Checks the spec of a stored object. Without a spec, its children stay as they are."""
 
@@ -116,6 +118,14 @@ class Snapshot:
     reverted it."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
+
+    def named(self, reference: "Reference[Part]", name: str) -> Part | None:
+        """What plans read of the object with this name in the namespace; None if it does not exist."""
+        return self.referenced.get(Key(reference.resource, self.cr["metadata"]["namespace"], name))
+
+    def read_by(self, listed: "Listed[Item]") -> frozenset[Item] | None:  # noqa: ARG002 - for the type
+        """What the status reads of a list of the pods; None without one. `listed`: that of the kind."""
+        return self.listed
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -273,7 +283,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Reference(Generic[Part]):
     """The objects of a kind of this operator that an object of another kind, or of the same one, names.
 
     They are in the namespace of the object. Each function is pure, and accepts an object without a valid spec.
@@ -283,20 +293,20 @@ class Reference:
     """The resource of the objects that are named."""
     names: Callable[[Object], Iterable[str]]
     """The names in an object."""
-    reads: Callable[[Object], Any]
-    """What the plans of the object read of an object that it names."""
+    reads: Callable[[Object], Part]
+    """What the plans of the object read of an object that it names. They get it from `Snapshot.named`."""
     shows: Callable[[Object], Any] = lambda _: None
     """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(Generic[Item]):
     """What a status must know of all pods of the workload, although no event may have reported them yet."""
 
     needed: Callable[[Snapshot], bool]
     """Whether the status of a snapshot needs them. They are then listed before it is written."""
-    reads: Callable[[Object], Hashable]
-    """What it reads of a pod."""
+    reads: Callable[[Object], Item]
+    """What it reads of a pod. It gets that from `Snapshot.read_by`."""
 
 
 @dataclass(frozen=True)
@@ -319,13 +329,13 @@ class ReconciledKind:
     """Those of `owns` whose API a cluster may lack. A plan must not contain children of a missing one."""
     foreign: Foreign = Foreign()
     """What a plan reads of the objects of others, which are not of a kind of this operator."""
-    references: tuple[Reference, ...] = ()
+    references: tuple[Reference[Any], ...] = ()
     """The objects of kinds of this operator that an object names."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
     updates_pods: bool = False
     """Its plans contain steps that change and delete pods."""
-    listed: Listed | None = None
+    listed: Listed[Any] | None = None
     """The pods that its status must know."""
 
     def key_of(self, child: Object) -> Key:

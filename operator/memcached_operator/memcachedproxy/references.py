@@ -13,7 +13,7 @@ from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
 
@@ -99,7 +99,7 @@ def shows(obj: Object) -> Mapping[str, int]:
     return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
 
 
-REFERENCE: Final = Reference(MEMCACHEDS, names, reads, shows)
+REFERENCE: Final[Reference[Cache]] = Reference(MEMCACHEDS, names, reads, shows)
 
 
 def _slots(name: str, addresses: Any) -> Slots | None:
@@ -121,7 +121,7 @@ def _clients(policy: Any) -> tuple[Object, ...] | None:
 
 def cache_of(snapshot: Snapshot, name: str) -> Cache | None:
     """The Memcached with this name in the namespace; None if it does not exist."""
-    return snapshot.referenced.get(Key(MEMCACHEDS, snapshot.cr["metadata"]["namespace"], name))
+    return snapshot.named(REFERENCE, name)
 
 
 def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
-from memcached_operator.kind import Intervention, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
+from memcached_operator.kind import Intervention, Item, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import selector, selector_labels
 from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of, nested_map
@@ -245,7 +244,9 @@ class Reconciler:
         # Nothing reports the end of a pod that the cache has no room for.
         return found, None if kind.listed.needed(found) else RELIST_PERIOD
 
-    async def _list_pods(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed) -> frozenset[Any]:
+    async def _list_pods(
+        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed[Item]
+    ) -> frozenset[Item]:
         """What the status reads of all pods of the workload, also if that does not exist any more.
 
         Raises StaleError if the workload is another one than that of the snapshot: it can create other pods. And

@@ -126,7 +126,7 @@ def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
     """The first budgets by name, as many as can be compared with the pods: at most MAX_COMPARISONS are made."""
     left = MAX_COMPARISONS
     found: list[Budget] = []
-    for budget in snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()):
+    for budget in _budgets(snapshot):
         left -= compared.comparisons_with(budget)
         if left < 0:
             break
@@ -134,9 +134,14 @@ def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
     return found
 
 
+def _budgets(snapshot: Snapshot) -> tuple[Budget, ...]:
+    """The budgets of others, in the form of `view`."""
+    return snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
+
+
 def comparison_notices(snapshot: Snapshot, compared: Observed, number: int) -> Iterator[str]:
     """A notice if not all budgets are compared. `number`: of those that are."""
-    total = len(snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()))
+    total = len(_budgets(snapshot))
     if number < total:
         yield (
             f"Of the {total} PodDisruptionBudgets in namespace {snapshot.cr['metadata']['namespace']}, only the first "

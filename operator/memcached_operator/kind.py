@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from memcached_operator.kube.knowledge import LISTED, Knowledge, State
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
+Part = TypeVar("Part")
+Item = TypeVar("Item", bound=Hashable)
 Check = Callable[[Object], Checked[Spec]]
 """Checks the spec of a stored object. Without a spec, its children stay as they are."""
 
@@ -145,6 +147,9 @@ class Snapshot:
     ended: tuple[Object, ...] = ()
     """The pods of its workload that have ended, as far as they are kept: those that finalizers hold, and the last one
     that was evicted, or rejected by its node."""
+    autoscaled: bool = False
+    """A HorizontalPodAutoscaler has scaled its workload repeatedly within the last hour, and the controller has
+    reverted it."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
     strays: Strays = Strays()
@@ -157,6 +162,14 @@ class Snapshot:
     def is_listed(self, resource: Resource) -> bool:
         """Whether the objects of a resource that a plan reads are known, and it is served."""
         return self.known(resource).state is State.LISTED
+
+    def named(self, reference: "Reference[Part]", name: str) -> Part | None:
+        """What plans read of the object with this name in the namespace; None if it does not exist."""
+        return self.referenced.get(Key(reference.resource, self.cr["metadata"]["namespace"], name))
+
+    def read_by(self, listed: "Listed[Item]") -> frozenset[Item] | None:  # noqa: ARG002 - for the type
+        """What the status reads of a list of the pods; None without one. `listed`: that of the kind."""
+        return self.listed
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -316,7 +329,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Reference(Generic[Part]):
     """The objects of a kind of this operator that an object of another kind, or of the same one, names.
 
     They are in the namespace of the object. Each function is pure, and accepts an object without a valid spec.
@@ -326,20 +339,21 @@ class Reference:
     """The resource of the objects that are named."""
     names: Callable[[Object], Iterable[str]]
     """The names in an object."""
-    reads: Callable[[Object], Any] | None
-    """What the plans of the object read of an object that it names; None if it has no plan, as a pod."""
+    reads: Callable[[Object], Part] | None
+    """What the plans of the object read of an object that it names. They get it from `Snapshot.named`. None if it has
+    no plan, as a pod."""
     shows: Callable[[Object], Any] = lambda _: None
     """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(Generic[Item]):
     """What a status must know of all pods of the workload, although no event may have reported them yet."""
 
     needed: Callable[[Snapshot], bool]
     """Whether the status of a snapshot needs them. They are then listed before it is written."""
-    reads: Callable[[Object], Hashable]
-    """What it reads of a pod."""
+    reads: Callable[[Object], Item]
+    """What it reads of a pod. It gets that from `Snapshot.read_by`."""
 
 
 @dataclass(frozen=True)
@@ -362,15 +376,15 @@ class ReconciledKind:
     """Those of `owns` whose API a cluster may lack. A plan must not contain children of one that is not listed."""
     foreign: Foreign = Foreign()
     """What a plan reads of the objects of others, which are not of a kind of this operator."""
-    references: tuple[Reference, ...] = ()
+    references: tuple[Reference[Any], ...] = ()
     """The objects of kinds of this operator that an object names."""
-    pod_references: tuple[Reference, ...] = ()
+    pod_references: tuple[Reference[Any], ...] = ()
     """Those that its pods name, also after their owner was deleted."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
     updates_pods: bool = False
     """Its plans contain steps that change and delete pods."""
-    listed: Listed | None = None
+    listed: Listed[Any] | None = None
     """The pods that its status must know."""
     restart: Callable[[Object], str] | None = None
     """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that

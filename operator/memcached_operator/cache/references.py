@@ -21,9 +21,9 @@ class Stored(Protocol):
 class References:
     """The references of all kinds, by the resource of the objects that name others: one for each resource they name."""
 
-    def __init__(self, references: Mapping[Resource, Iterable[Reference]]) -> None:
+    def __init__(self, references: Mapping[Resource, Iterable[Reference[Any]]]) -> None:
         self._of = {resource: tuple(found) for resource, found in references.items()}
-        self._to: dict[Resource, dict[Resource, Reference]] = {}
+        self._to: dict[Resource, dict[Resource, Reference[Any]]] = {}
         for resource, found in self._of.items():
             for each in found:
                 self._to.setdefault(each.resource, {})[resource] = each
@@ -81,6 +81,6 @@ def _part(reads: Callable[[Object], Any], obj: Object | None) -> tuple[Any, ...]
     return () if obj is None else (reads(obj),)
 
 
-def _shown(reference: Reference, obj: Object | None) -> dict[str, tuple[Any, ...]]:
+def _shown(reference: Reference[Any], obj: Object | None) -> dict[str, tuple[Any, ...]]:
     """What an object shows to each object that it names, as `_part`."""
     return {} if obj is None else dict.fromkeys(reference.names(obj), _part(reference.shows, obj))

@@ -6,9 +6,9 @@ from typing import Final
 
 from memcached_api.remedies import Action, Direction, Remedy, text_of
 from memcached_api.shared.rules.placing import RESTARTED_AT
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
 from memcached_operator.kind import Intervention, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
@@ -31,7 +31,7 @@ MAX_SKEW: Final = timedelta(minutes=5)
 def interventions(snapshot: Snapshot, now: datetime) -> tuple[tuple[Intervention, ...], float | None]:
     """The interventions of the last hour, and the seconds until the report of the first of them ends, or None."""
     found = [*_restarts(snapshot, now), *_vertical_autoscaling(snapshot, now)]
-    ends = [(at + REPORT_PERIOD - now).total_seconds() for _, at in found]
+    ends = [(at - now + REPORT_PERIOD).total_seconds() for _, at in found]
     return tuple(intervention for intervention, _ in found), min(ends, default=None)
 
 
@@ -58,7 +58,7 @@ def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention,
         effect = "replaced its pods, and their items are lost"
         if resource == STATEFULSETS:
             effect = "had no effect, because the controller updates the pods itself"
-        what = f"kubectl rollout restart of {name} at {quote_if_needed(str(text))} {effect}"
+        what = f"kubectl rollout restart of {name} at {texts.name(str(text))} {effect}"
         yield Intervention(RESTARTED, f"{what}. {restart(snapshot.cr)}"), at
 
 
@@ -70,7 +70,7 @@ def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[I
     at, pod = max(pods, key=lambda each: each[0])
     updates = nested_map(pod, "metadata", "annotations").get(VPA_UPDATES, "")
     name = updates.partition(" updated by ")[2].partition(":")[0]
-    vpa = f"VerticalPodAutoscaler {quote_if_needed(name)}" if name else "A VerticalPodAutoscaler"
+    vpa = f"VerticalPodAutoscaler {texts.name(name)}" if name else "A VerticalPodAutoscaler"
     what = f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are lost"
     remedy = f"{text_of(RECOMMENDED)}{loss_with(checked(snapshot.cr)[0])(RECOMMENDED)}"
     yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {remedy}"), at

@@ -41,7 +41,7 @@ from memcached_operator.shared.agent import has_agent, has_https
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import (
     Observed,
-    autoscaler_problems,
+    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -90,11 +90,12 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_prometheus_rule(snapshot, spec, workload),
         )
         others, reported = interventions(snapshot, now)
+        scaling = autoscalers(snapshot, MEMCACHED)
         decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(
-                *autoscaler_problems(snapshot, MEMCACHED),
+                *scaling.problems,
                 *(decision.problems if decision else ()),
                 *waiting(snapshot, spec.size, kept.size),
             ),
@@ -102,6 +103,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
                 *_budget_notices(spec, other_budget),
                 *comparison_notices(snapshot, compared, len(budgets)),
                 *unlisted_notices(snapshot, *_wanted_monitoring(spec)),
+                *scaling.notices,
                 *(decision.notices if decision else ()),
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),

@@ -21,7 +21,7 @@ from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
-    autoscaler_problems,
+    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -113,13 +113,15 @@ def _without_cache(
     Without pods, there is only the Service, so that the address of clients does not change when the pods start.
     `known`: whether it is known if the Memcached exists. If it is not, nothing is changed.
     """
-    problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
+    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
+    problems = (*scaling.problems, *([problem] if problem else []))
     live = snapshot.workload(DEPLOYMENTS)
     if live is None and not known:
         return Plan(None, problems, kept)
     if live is not None:
         image = live_image(live, CONTAINER)
-        return Plan(None, problems, notices=(*problem_notice(image, snapshot.cr["metadata"]), *kept))
+        notices = (*scaling.notices, *problem_notice(image, snapshot.cr["metadata"]), *kept)
+        return Plan(None, problems, notices)
     children = (service(snapshot.cr, spec), *_network_policy(snapshot, spec))
     return Plan(inheriting(children, spec.inherited_metadata), problems, kept)
 
@@ -136,6 +138,7 @@ def _with_cache(
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
     budgets = comparable_budgets(snapshot, compared)
+    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
     other_budget = foreign_budget(budgets, compared)
     children = [workload, service(cr, spec)]
     if has_budget and other_budget is None:
@@ -147,7 +150,7 @@ def _with_cache(
     return Plan(
         inheriting(children, spec.inherited_metadata),
         problems=(
-            *autoscaler_problems(snapshot, MEMCACHEDPROXY),
+            *scaling.problems,
             *unavailable(rings.slots.name, rings.cache),
             *_waiting(rings, ring),
         ),
@@ -155,6 +158,7 @@ def _with_cache(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
             *unlisted_notices(snapshot, *([POD_MONITORS] if monitor is not None else [])),
+            *scaling.notices,
             *cache_notices(rings.slots.name, rings.cache, labels),
             *capacity.notices(spec, rings.slots.name, rings.cache),
             *problem_notice(choice.images.memcached, cr["metadata"]),

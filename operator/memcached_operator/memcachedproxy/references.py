@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from memcached_api import conditions as c
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.image import official_release
 from memcached_api.memcached import memory
 from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
@@ -13,8 +14,9 @@ from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.knowledge import State
-from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
 from memcached_operator.shared.lists import failure
 from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
@@ -113,7 +115,7 @@ def shows(obj: Object) -> Mapping[str, int]:
     return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
 
 
-REFERENCE: Final = Reference(MEMCACHEDS, names, reads, shows)
+REFERENCE: Final[Reference[Cache]] = Reference(MEMCACHEDS, names, reads, shows)
 
 
 def _slots(name: str, addresses: Any) -> Slots | None:
@@ -152,7 +154,7 @@ def _clients(policy: Any) -> tuple[Object, ...] | None:
 
 def cache_of(snapshot: Snapshot, name: str) -> Cache | None:
     """The Memcached with this name in the namespace; None if it does not exist."""
-    return snapshot.referenced.get(Key(MEMCACHEDS, snapshot.cr["metadata"]["namespace"], name))
+    return snapshot.named(REFERENCE, name)
 
 
 def is_known(snapshot: Snapshot, cache: Cache | None) -> bool:
@@ -222,7 +224,8 @@ def _unsuitable(cache: Cache) -> str:
 def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]:
     """What may prevent the proxies from using a Memcached. `labels`: of their pods."""
     if official_release(cache.image, "memcached") is None:
-        image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
+        shown = texts.name(cache.image, MAX_IMAGE_LENGTH)
+        image = f"the image {shown}, whose release is not known" if cache.image else "no image in spec.image"
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
     if cache.paused:
         yield (

@@ -83,7 +83,7 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
 def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
     """The largest number of slots that is known to be in use, or is used next, by Memcached."""
     live = snapshot.workload(DEPLOYMENTS)
-    rings = [*map(ring_of, snapshot.pods), *(snapshot.listed or ()), _announced(snapshot, spec)]
+    rings = [*map(ring_of, snapshot.pods), *(snapshot.read_by(RINGS) or ()), _announced(snapshot, spec)]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
     servers: dict[str, int] = {}
@@ -105,7 +105,7 @@ def _needs_list(snapshot: Snapshot) -> bool:
     return is_lower and (live is None or is_updated)
 
 
-RINGS: Final = Listed(_needs_list, ring_of)
+RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, ring_of)
 """The rings of all pods: a Memcached must not lose a slot while a pod exists whose event is late."""
 
 

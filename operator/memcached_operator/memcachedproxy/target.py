@@ -1,7 +1,7 @@
 """The ring that the pods of a MemcachedProxy should have, and the one that they get next."""
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from memcached_operator.kind import Reference, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Object
@@ -65,5 +65,5 @@ def _names(pod: Object) -> Iterator[str]:
     yield from _used_by(pod)
 
 
-POD_REFERENCE: Final = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by)
+POD_REFERENCE: Final[Reference[Any]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by)
 """The Memcached whose slots a pod uses. It shows the same as a MemcachedProxy."""

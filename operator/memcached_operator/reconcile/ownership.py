@@ -14,11 +14,10 @@ An object with the name of a child is one of these:
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from memcached_api.annotations import INTENT_ANNOTATION
-from memcached_api.validation.field_errors import quote_if_needed
-from memcached_operator.kube import labels
+from memcached_operator.kube import labels, texts
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.field_managers import differences, is_our_entry
@@ -26,9 +25,6 @@ from memcached_operator.kube.resource import Object, controller_of, nested_list,
 from memcached_operator.reconcile.intent import replicas_of, with_recorded_intent, with_replicas
 from memcached_operator.status.interventions import field_names
 from memcached_operator.workloads.problems.obstacles import blocked_by
-
-MAX_OWNER: Final = 253
-"""Characters of the kind and of the name of an owner in a message. The API server does not check either of them."""
 
 
 class Action(Enum):
@@ -54,7 +50,7 @@ class Owner(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return f"{quote_if_needed(self.kind, MAX_OWNER)} {quote_if_needed(self.name, MAX_OWNER)}"
+        return f"{texts.name(self.kind)} {texts.name(self.name)}"
 
 
 @dataclass(frozen=True)

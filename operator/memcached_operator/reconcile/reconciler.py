@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
-from memcached_operator.kind import Intervention, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
+from memcached_operator.kind import Intervention, Item, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.knowledge import Known, known_in
 from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_labels
@@ -157,6 +156,8 @@ class Reconciler:
         self.observers.remember(key, plan.observed)
         result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr)
+        if self._applier.reverts.is_autoscaled(cr) != snapshot.autoscaled:
+            self._queue.add(key)  # the plan reports it
         problems = (*plan.problems, *result.problems, *reverts.problems)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
@@ -212,7 +213,10 @@ class Reconciler:
         snapshot = gather(self._cache, kind, cr, self._knowledge, self.resize)
         now = datetime.now(UTC)
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
-        return replace(snapshot, events=events, creation=creation) if events or creation else snapshot
+        autoscaled = self._applier.reverts.is_autoscaled(cr)
+        if not (events or creation or autoscaled):
+            return snapshot
+        return replace(snapshot, events=events, creation=creation, autoscaled=autoscaled)
 
     async def _find_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> None:
         """Read a workload that had pods, and that neither the cache nor the plan has.
@@ -249,7 +253,9 @@ class Reconciler:
         # Nothing reports the end of a pod that the cache has no room for.
         return found, None if kind.listed.needed(found) else RELIST_PERIOD
 
-    async def _list_pods(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed) -> frozenset[Any]:
+    async def _list_pods(
+        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed[Item]
+    ) -> frozenset[Item]:
         """What the status reads of all pods of the workload, also if that does not exist any more.
 
         Raises StaleError if the workload is another one than that of the snapshot: it can create other pods. And

@@ -109,7 +109,7 @@ class Result:
                 self.terminating = True
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
-            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error.message}{_remedy(key, error)}")
+            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error}{_remedy(key, error)}")
 
     def fail(self, error: ApiError, message: str) -> None:
         """Record an error, with the message of the problem that it is."""

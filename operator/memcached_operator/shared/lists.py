@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.knowledge import Knowledge, State
 from memcached_operator.kube.resource import AUTOSCALERS, Resource
 
@@ -16,7 +16,7 @@ FORBIDDEN: Final = 403
 
 def failure(resource: Resource, snapshot: Snapshot, known: Knowledge) -> str:
     """That a resource cannot be listed in the namespace of an object, the cause, and the remedy if there is one."""
-    cause = quote_if_needed(known.error, MAX_LENGTH)
+    cause = texts.clause(known.error, MAX_LENGTH)
     remedy = ". Restore the operator's roles: install its release again" if known.code == FORBIDDEN else ""
     return f"{resource.plural} in namespace {snapshot.cr['metadata']['namespace']} cannot be listed: {cause}{remedy}"
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Intervention
+from memcached_operator.kube import texts
 from memcached_operator.kube.field_managers import Manager, Path
 from memcached_operator.kube.resource import Key, Object, nested_map
 
@@ -67,12 +67,12 @@ def field_names(paths: Sequence[Path]) -> str:
 def _field(path: Path) -> str:
     """A path as in kubectl: the keys of labels and annotations, which contain dots, in brackets."""
     parts = (f"[{name}]" if "." in name or "/" in name else f".{name}" for name in path)
-    return quote_if_needed("".join(parts).removeprefix("."))
+    return texts.name("".join(parts).removeprefix("."))
 
 
 def _named(manager: Manager) -> str:
-    subresource = f" (subresource {quote_if_needed(manager.subresource)})" if manager.subresource else ""
-    return f"{quote_if_needed(manager.name or 'unknown')}{subresource}"
+    subresource = f" (subresource {texts.name(manager.subresource)})" if manager.subresource else ""
+    return f"{texts.name(manager.name or 'unknown')}{subresource}"
 
 
 def _remedy(cr: Object, change: Change) -> str:
@@ -101,7 +101,7 @@ def _is_of_operator(change: Change) -> bool:
 
 
 def _scales(change: Change) -> bool:
-    return change.fields == [REPLICAS]
+    return [*change.fields] == [REPLICAS]  # a list never equals a tuple
 
 
 def _target(cr: Object) -> str:

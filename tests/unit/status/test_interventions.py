@@ -1,3 +1,5 @@
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from memcached_api.images import Images
@@ -71,7 +73,11 @@ REMEDIES: dict[str, tuple[Change, str, str]] = {
 
 
 @pytest.mark.parametrize(("change", "cause", "remedy"), REMEDIES.values(), ids=REMEDIES.keys())
-def test_message_names_the_client_and_its_remedy(change: Change, cause: str, remedy: str) -> None:
+@pytest.mark.parametrize("form", [list, tuple])
+def test_message_names_the_client_and_its_remedy(
+    change: Change, cause: str, remedy: str, form: Callable[[Sequence[Path]], Sequence[Path]]
+) -> None:
+    change = change._replace(fields=form(change.fields))
     intervention = reverted(CR, Key(STATEFULSETS, "test", "cache"), change)
     assert intervention.reason == ("ScaledByAutoscaler" if "A Horizontal" in remedy else "ChangesReverted")
     assert intervention.message.startswith("StatefulSet cache: ")

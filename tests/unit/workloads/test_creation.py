@@ -130,7 +130,7 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "an Event with another text": (observed(statefulset(), event("no")), ""),
     "an Event with a long text": (
         observed(statefulset(), of_slot(0, "x" * 5000)),
-        f'Pods cannot be created: "pods \\"cache-0\\" {"x" * 985}…"',
+        f'Pods cannot be created: "pods \\"cache-0\\" {"x" * 733}…{"x" * 250}"',
     ),
     "an Event with control characters": (
         observed(statefulset(), of_slot(0, "is\nodd\x1b[31m")),

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.labels import own_labels
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -61,9 +61,6 @@ MAX_KEPT: Final = 1600
 MAX_TEXT: Final = 1000
 """Characters of a message that are read, kept with two names before them, and reported. Anyone who can create Events
 can write it."""
-
-MAX_OWNER: Final = 100
-"""Characters of the kind and of the name of another pod's owner that are reported. Anyone can write them, too."""
 
 NAME: Final = r"([-.a-z0-9]{1,253})"
 
@@ -152,7 +149,7 @@ def problems(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
     found = [problem for pod in pods if (problem := _taken(pod, snapshot, rules.loss)) is not None]
     if failure := _of_slots(snapshot, slots) or _of_deployment(snapshot):
         advice = rules.advice(remedy(failure))
-        text = f"Pods cannot be created: {quote_if_needed(failure, MAX_TEXT)}"
+        text = f"Pods cannot be created: {texts.clause(failure, MAX_TEXT)}"
         found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}" if advice else text))
     return found
 
@@ -198,7 +195,7 @@ def _taken(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
     """The problem that a pod which the StatefulSet does not control has the name of a slot."""
     if pod["released"]:
         return _released(pod, snapshot, loss)
-    owner = " ".join(quote_if_needed(str(text), MAX_OWNER) for text in pod["owner"].values())
+    owner = " ".join(texts.name(str(text)) for text in pod["owner"].values())
     belongs = f"belongs to {owner}" if owner else "is not managed by this operator"
     remedy = f"The pod is not modified. Delete it: {_command('delete', pod, '--wait=false')}"
     return Problem(c.CONFLICT, f"Pod {_name(pod)} has the name of a slot, and {belongs}. {remedy}")

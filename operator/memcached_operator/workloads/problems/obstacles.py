@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, has_completed, is_deleted, is_ready, is_unreported
 from memcached_operator.workloads.problems.failures import Container, containers_of, failures, logs, stable, text_of
@@ -197,7 +197,7 @@ def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
         cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
     disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")
     reason = f" ({stable(disruption)})" if disruption else ""
-    left = (end + START_PERIOD - now).total_seconds()
+    left = (end - now + START_PERIOD).total_seconds()  # not end + …, which overflows in the year 9999
     return Obstacle(f"pod {meta['name']} is still being deleted{reason}: {cause}", max(0.0, left))
 
 
@@ -208,7 +208,7 @@ def _failed(pods: Iterable[Object], now: datetime) -> Obstacle | None:
         return None
     _, status = max(failed, key=lambda entry: entry[0])
     text = f": {stable(status['message'])}" if status.get("message") else ""
-    return Obstacle(f"a pod failed with the reason {quote_if_needed(status['reason'])}{text}")
+    return Obstacle(f"a pod failed with the reason {texts.name(status['reason'])}{text}")
 
 
 def _failed_at(pod: Object, now: datetime) -> datetime | None:
@@ -227,7 +227,7 @@ def _title(container: Container, rules: PodRules) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    listed = [quote_if_needed(name, MAX_NAME) for name in names]
+    listed = [texts.name(name, MAX_NAME) for name in names]
     more = [f"{len(listed) - MAX_NAMES} more"] if len(listed) > MAX_NAMES else []
     return " and ".join([", ".join(listed[:MAX_NAMES]), *more])
 
@@ -243,7 +243,7 @@ def _left(since: Any, now: datetime) -> float:
 
 
 def _node(pod: Object) -> str:
-    return nested_map(pod, "spec").get("nodeName", "")
+    return texts.name(nested_map(pod, "spec").get("nodeName", ""), MAX_NAME)
 
 
 def _name(pod: Object) -> str:

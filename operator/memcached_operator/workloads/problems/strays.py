@@ -8,17 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from memcached_api import conditions as c
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Problem, Snapshot, Stray
+from memcached_operator.kube import texts
 from memcached_operator.kube.labels import INSTANCE
 from memcached_operator.kube.resource import NETWORK_POLICIES, Key
 from memcached_operator.workloads.rules import PodRules
 
 MAX_NAMES: Final = 3
 """Maximum owners and pods in a message. The next ones follow when these do not have the labels any more."""
-
-MAX_OWNER: Final = 100
-"""Characters of the kind and of the name of an owner. The API server does not check either of them in a reference."""
 
 
 def problems(snapshot: Snapshot, rules: PodRules) -> Iterator[Problem]:
@@ -89,7 +86,7 @@ def _name(key: Key) -> str:
 
 
 def _owner(owner: Stray) -> str:
-    return f"{quote_if_needed(owner.kind, MAX_OWNER)} {quote_if_needed(owner.name, MAX_OWNER)}"
+    return f"{texts.name(owner.kind)} {texts.name(owner.name)}"
 
 
 def _some(names: Iterable[str]) -> str:

@@ -51,8 +51,10 @@ THREAD_BUFFERS: Final = 8192
 ITEMS_PER_THREAD, MIN_ITEMS_PER_THREAD = 4, 2
 """Values of `maxItemSize` that each thread can hold: by default, and at least. With less, a value that the server
 stores can make the proxy fail all requests on the connection to that server."""
-DEFAULT_ITEM_SIZE: Final = 2**20
-"""Bytes. The default `maxItemSize` of a Memcached."""
+DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE = 2**20, 2**30
+"""Bytes. The default and the highest `maxItemSize` of a Memcached."""
+SERVER_CONNECTIONS, SERVER_THREADS = 1024, 4
+"""The defaults of a Memcached."""
 BUFFER_OVERHEAD: Final = 5, 4
 """The memory for values in flight relative to their sizes, as a fraction: 1.1 to 1.25 were measured."""
 MAX_BUFFERS: Final = 2**30
@@ -69,6 +71,14 @@ def descriptors(connections: int, threads: int, servers: int) -> int:
     memcached also limits its open files to it, so that it includes the connections to the servers.
     """
     return connections + (DESCRIPTORS_PER_THREAD + servers) * threads + DESCRIPTORS
+
+
+def server_connections(connections: int | None, threads: int | None) -> int:
+    """The clients that a server with these settings of a Memcached accepts; None: the default.
+
+    memcached subtracts 5 file descriptors of each thread and 10 others from `-c`.
+    """
+    return (connections or SERVER_CONNECTIONS) - (5 * (threads or SERVER_THREADS) + 10) + 1
 
 
 def requests(connections: int, threads: int) -> int:

@@ -8,8 +8,12 @@ from typing import Any, Final
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.image import official_release
-from memcached_api.memcached import memory
-from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
+from memcached_api.memcachedproxy.limits import (
+    DEFAULT_ITEM_SIZE,
+    MAX_ITEM_SIZE,
+    MIN_SERVER_RELEASE,
+    server_connections,
+)
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
@@ -133,16 +137,14 @@ def _item_size(value: Any) -> int:
     try:
         size = int(parse_quantity(value))
     except ValueError:
-        return memory.DEFAULT_ITEM_SIZE
-    return size if 0 < size <= memory.MAX_ITEM_SIZE else memory.DEFAULT_ITEM_SIZE
+        return DEFAULT_ITEM_SIZE
+    return size if 0 < size <= MAX_ITEM_SIZE else DEFAULT_ITEM_SIZE
 
 
 def _connections(cache: Any) -> int:
     """The clients that a server with this `spec.cache` accepts; with the defaults for fields that are invalid."""
     numbers = (nested_field(cache, field) for field in ("maxConnections", "threads"))
-    connections, threads = (int(each) if is_integer(each) and each > 0 else None for each in numbers)
-    settings = memory.settings_of(connections, threads, tls=False)
-    return settings.connections - memory.minimum_connections(settings.threads) + 1
+    return server_connections(*(int(each) if is_integer(each) and each > 0 else None for each in numbers))
 
 
 def _clients(policy: Any) -> tuple[Object, ...] | None:

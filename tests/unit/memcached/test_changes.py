@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from crds.schema import struct_schema
@@ -194,7 +194,12 @@ def changes(spec: dict[str, Any], other: dict[str, Any], *more: str) -> Iterator
             yield field, changed
 
 
+NUMBER = {"identity": "Stable", "resources": {"requests": {"memory": 2**29}}}
+TEXT = {"resources": {"limits": {"memory": "512Mi"}, "requests": {"memory": "512Mi"}}}
+
+
 @given(SPECS, SPECS)
+@example({**NUMBER, "image": "memcached:1"}, TEXT)
 def test_change_of_one_field_changes_the_template_if_it_is_declared(
     spec: dict[str, Any], other: dict[str, Any]
 ) -> None:

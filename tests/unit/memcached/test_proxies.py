@@ -94,7 +94,7 @@ UNKNOWN: dict[str, tuple[Knowledge, dict[str, int], int, str]] = {
         {},
         4,
         "Slot 3 is kept, because a proxy may use it: memcachedproxies in namespace test cannot be listed: "
-        f'"{"x" * 500}…". Restore the operator\'s roles: install its release again',
+        f'"{"x" * 375}…{"x" * 125}". Restore the operator\'s roles: install its release again',
     ),
     "failed later": (
         LISTED.failed(500, "away"),

@@ -107,6 +107,12 @@ def starting(ready: int, *, age: float, available: str = "False") -> Object:
     return {**cache, "status": {**cache["status"], "conditions": [{"type": "Available", "status": available}]}}
 
 
+def available(cache: Object) -> bool:
+    """Whether its status says so, or nothing of it."""
+    found = cache["status"].get("conditions", ())
+    return all(each["status"] == "True" for each in found if each["type"] == "Available")
+
+
 STARTING: dict[str, tuple[Object, bool, float | None]] = {
     "no slot": (starting(0, age=10), False, None),
     "no slot of an older one": (starting(0, age=3600), False, None),
@@ -123,13 +129,14 @@ STARTING: dict[str, tuple[Object, bool, float | None]] = {
 @pytest.mark.parametrize(("cache", "starts", "delay"), STARTING.values(), ids=STARTING.keys())
 def test_first_proxies_start_when_slots_are_ready(cache: Object, starts: bool, delay: float | None) -> None:
     found = plan(cache)
-    messages = [] if starts else ["The proxies use Memcached cache when its slots are ready; see its conditions"]
+    away = [] if available(cache) else ["Memcached cache is not available; see its conditions"]
+    messages = away if starts else ["The proxies use Memcached cache when its slots are ready; see its conditions"]
     assert [each.message for each in found.problems] == messages
     assert (kinds(found), found.requeue_after) == (["Deployment", "Service"] if starts else ["Service"], delay)
     # The status announces the slots meanwhile.
     assert plan(cache, cr=announced(CR, 2)).requeue_after == 1
     # Proxies that use it do not wait. Those of a deleted Memcached of the same name do.
-    assert plan(cache, live()).problems == ()
+    assert [each.message for each in plan(cache, live()).problems] == away
     again = plan({**cache, "metadata": {**cache["metadata"], "uid": "new"}}, live())
     assert [each.message for each in again.problems] == messages
     assert (again.children is not None, again.requeue_after) == (starts, delay)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from memcached_api.memcached import memory
-from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE
+from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE, server_connections
 from memcached_operator.kind import Problem, Snapshot
 from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import Key, Object
@@ -78,7 +78,11 @@ def test_largest_item_and_clients_of_a_server(cache: Any, item: int, clients: in
 
 
 def test_default_item_is_that_of_the_other_kind() -> None:
-    assert DEFAULT_ITEM_SIZE == memory.DEFAULT_ITEM_SIZE
+    assert (DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE) == (memory.DEFAULT_ITEM_SIZE, memory.MAX_ITEM_SIZE)
+    for connections, threads in ((None, None), (50, 1), (4096, None), (None, 64)):
+        settings = memory.settings_of(connections, threads, tls=False)
+        accepted = settings.connections - memory.minimum_connections(settings.threads) + 1
+        assert server_connections(connections, threads) == accepted
 
 
 FOREIGN = {

@@ -12,7 +12,6 @@ import pytest
 
 from kubectl_memcached.cluster.kubectl import failure
 from kubectl_memcached.commands import upgrade
-from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model import owners, upgrading
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.memcached.images import problem_notice
@@ -175,11 +174,6 @@ def test_late_cache_that_becomes_ready_is_done(run: Run) -> None:
     assert [" ".join(line.split()[2:3]).strip(":") for line in begins] == ["late", "ready"]
 
 
-@pytest.mark.parametrize("limit", ["", "0s", "15", "1m1h", "-1m"])
-def test_time_limit_is_a_duration(limit: str, run: Run) -> None:
-    assert run(Fleet(cr("a")), "upgrade", "a", "--yes", f"--timeout={limit}").code == ExitCode.USAGE
-
-
 def test_complete_cache_that_an_interrupted_run_still_owns_is_given_up(run: Run) -> None:
     fleet = Fleet(cr("a", [owners.MANAGER], image=NEW), cr("b", [owners.MANAGER, "kubectl-edit"], image=NEW))
     assert run(fleet, "upgrade", "-A", "--yes").code == 0
@@ -200,11 +194,6 @@ def test_each_printed_command_reaches_the_same_cluster(option: str, run: Run) ->
     command = rf"run `?kubectl memcached \w+ -n shop a .*{re.escape(shlex.quote(option))}"
     for result in results:
         assert re.search(command, result.error or result.output)
-
-
-def test_cache_that_is_left_out_is_one_of_the_caches(run: Run) -> None:
-    result = run(Fleet(cr("a")), "upgrade", "-A", "--yes", "--except", "shop/b")
-    assert (result.code, result.error) == (ExitCode.MISSING, "shop/b of --except is not one of the caches.")
 
 
 def test_interrupted_upgrade_goes_on_with_the_cache_that_it_has_begun(run: Run) -> None:

@@ -142,3 +142,13 @@ def test_time_of_a_cache_follows_from_its_pods(size: int | None, rollout: dict[s
     found = cr("a", rollout=rollout, size=size)
     assert units.duration(upgrading.time_limit(found)) == limit
     assert timeout_seconds(WarmUp()) == upgrading.WARM_UP
+
+
+@pytest.mark.parametrize("limit", ["", "0s", "15", "1m1h", "-1m"])
+def test_time_limit_is_a_duration(limit: str, run: Run) -> None:
+    assert run(Fleet(cr("a")), "upgrade", "a", "--yes", f"--timeout={limit}").code == ExitCode.USAGE
+
+
+def test_cache_that_is_left_out_is_one_of_the_caches(run: Run) -> None:
+    result = run(Fleet(cr("a")), "upgrade", "-A", "--yes", "--except", "shop/b")
+    assert (result.code, result.error) == (ExitCode.MISSING, "shop/b of --except is not one of the caches.")

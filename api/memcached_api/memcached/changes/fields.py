@@ -1,6 +1,6 @@
 """The fields that a change of a Memcached concerns, and their values as the pods use them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
@@ -17,6 +17,7 @@ from memcached_api.memcached.types import (
     warm_up_of,
 )
 from memcached_api.memcached.warm_up import WarmUp, setting
+from memcached_api.quantity import parse_quantity
 from memcached_api.shared.changes import agent_values, template_values
 from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.resources import agent_requirements
@@ -105,11 +106,16 @@ def _tls(tls: TLS | None) -> dict[str, object]:
 def used(spec: MemcachedSpec) -> dict[str, object]:
     """The values as the pods use them, by the same names."""
     derived: dict[str, object] = {
-        "spec.resources": requirements(spec),
+        "spec.resources": _numbers(requirements(spec)),
         "spec.cache.memory": megabytes(resolved(spec).memory),
         "spec.monitoring.enabled": needs_agent(spec),
         "spec.tls.port": ports(spec).tls,
     }
     if needs_agent(spec):
-        derived["spec.agent.resources"] = agent_requirements(spec.agent and spec.agent.resources)
+        derived["spec.agent.resources"] = _numbers(agent_requirements(spec.agent and spec.agent.resources))
     return values(spec) | derived
+
+
+def _numbers(resources: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, object]]:
+    """Amounts as numbers: a derived limit has the notation of the request from which it is derived."""
+    return {part: {name: parse_quantity(each) for name, each in amounts.items()} for part, amounts in resources.items()}

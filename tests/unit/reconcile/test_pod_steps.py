@@ -110,6 +110,11 @@ ERRORS = {
     "transient": (ApiError(500, "InternalError", "no"), "RollingOut", "Pod cache-0 cannot be resized: no"),
     "permanent": (ApiError(422, "Invalid", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Use another"),
     "denied": (ApiError(403, "Forbidden", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Ask for less"),
+    "of many lines": (
+        ApiError(422, "Invalid", "a\nb" * 500),
+        "ApplyFailed",
+        'Pod cache-0 cannot be resized: "' + r"a\nb" * 133 + r'a\u2026". Use another',
+    ),
 }
 
 

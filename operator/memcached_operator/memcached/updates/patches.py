@@ -34,8 +34,7 @@ def record(pod: Object, content: UpdateRecord | None) -> PodStep:
 
 def resize(pod: Object, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
     """Change requests and limits of containers."""
-    containers = [{"name": name, "resources": resources} for name, resources in amounts.items()]
-    patch = {"spec": {"containers": containers}}
+    patch = _containers(pod, "resources", amounts)
     return PodStep(pod, patch, "resize", remedy=target.rules.replacing, denied_remedy=DENIED_REMEDY)
 
 
@@ -67,7 +66,7 @@ def change(
         changed_at, amounts = timestamp(now), previous.amounts
         content = UpdateRecord(target.revision, changed_at, restarts, before, amounts, lowers=lowers, ended=ended)
     keeps = not (images.keys() | arguments) & {target.containers[0]} and not lowers
-    return Change(PodStep(pod, _patch(target.revision, images, changed | annotation(content))), keeps)
+    return Change(PodStep(pod, _patch(pod, target.revision, images, changed | annotation(content))), keeps)
 
 
 def annotate(pod: Object, target: Target) -> PodStep | None:
@@ -90,7 +89,7 @@ def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, m
     content = msgspec.structs.replace(
         update, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
     )
-    return PodStep(pod, _patch(before.revision, before.images, annotations | annotation(content)))
+    return PodStep(pod, _patch(pod, before.revision, before.images, annotations | annotation(content)))
 
 
 def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
@@ -162,7 +161,16 @@ def _keeping(before: Before, images: Mapping[str, str]) -> Before:
     return msgspec.structs.replace(before, annotations={**before.annotations, ORIGIN_ANNOTATION: text_of(kept)})
 
 
-def _patch(revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:
+def _patch(pod: Object, revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:
     metadata = {"labels": {REVISION_LABEL: revision}, "annotations": dict(annotations)}
-    spec: dict[str, Any] = {"containers": [{"name": name, "image": image} for name, image in images.items()]}
-    return {"metadata": metadata} | ({"spec": spec} if images else {})
+    return {"metadata": metadata} | (_containers(pod, "image", images) if images else {})
+
+
+def _containers(pod: Object, field: str, values: Mapping[str, Any]) -> Object:
+    """A patch of one field of some containers, in the order of the pod.
+
+    A strategic merge patch also sets the order of the items that it lists, and the API server rejects a new order.
+    """
+    places = {container["name"]: place for place, container in enumerate(pod["spec"]["containers"])}
+    names = sorted(values, key=lambda name: places.get(name, len(places)))
+    return {"spec": {"containers": [{"name": name, field: values[name]} for name in names]}}

@@ -14,6 +14,7 @@ from memcached_api import conditions as c
 from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.resizing import PARTS, are_amounts
+from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import nested_list, nested_map
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.times import time_of
@@ -91,7 +92,8 @@ def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
     names = {container["name"] for container in nested_list(pod, "spec", "containers")}
     if not _is_valid(record, names):
         return None
-    return msgspec.structs.replace(record, failed=truncate(" ".join(record.failed.split()), MAX_MESSAGE))
+    failed = quote_if_needed(truncate(" ".join(record.failed.split()), MAX_MESSAGE), MAX_MESSAGE)
+    return msgspec.structs.replace(record, failed=failed)
 
 
 def is_unreadable(pod: Mapping[str, Any]) -> bool:

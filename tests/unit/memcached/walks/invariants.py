@@ -36,6 +36,9 @@ class Checks:
         self.writes[key] = self.writes.get(key, 0) + 1
         assert self.cluster.faulty or self.writes[key] <= MAX_WRITES, "the writes do not end"
         assert self.cluster.resize or step.subresource != "resize", "the cluster cannot resize"
+        listed = [each["name"] for each in (patch or {}).get("spec", {}).get("containers", ())]
+        names = [each["name"] for each in pod["spec"]["containers"]]
+        assert listed == [name for name in names if name in listed], "the API server rejects a new order"
         if kubelet.tampered:
             return
         if patch is None:
@@ -107,7 +110,9 @@ class Checks:
             found = pod["metadata"]["annotations"]
             assert {each: found.get(each) for each in wanted} == wanted, f"{name} has other annotations"
             assert RECORD_ANNOTATION not in found, f"{name} has a record"
-            for own, spec in zip(pod["spec"]["containers"], template["spec"]["containers"], strict=True):
+            containers = {each["name"]: each for each in pod["spec"]["containers"]}
+            for spec in template["spec"]["containers"]:
+                own = containers[spec["name"]]
                 image = own["image"].removeprefix("mirror/")
                 assert kubelet.tampered or image == spec["image"], f"{name} has the image {image}"
                 assert kubelet.ran[own["name"]] == kubelet.wanted(own["name"]), f"{name} runs something else"

@@ -76,7 +76,7 @@ class Resize(IntEnum):
 
     NONE = 0
     RAISE = 1
-    """All but lower a memory limit."""
+    """All but lower a memory limit, or add one."""
     ANY = 2
 
 

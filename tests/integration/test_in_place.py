@@ -31,8 +31,8 @@ KEPT: Final[dict[str, Object]] = {
     "agent.image": {"agent": {"image": "agent:2"}},
     "rollout.warmUp": {"rollout": {"warmUp": {"hitRatio": 50}}},
     "resources, requests": {"resources": {"requests": {"cpu": "20m", "memory": "150Mi"}}},
-    "resources, limits": {"resources": {"limits": {"memory": "400Mi"}}},
-    "agent.resources": {"agent": {"resources": {"requests": {"cpu": "15m"}, "limits": {"memory": "64Mi"}}}},
+    "resources, limits": {"resources": {"limits": {"memory": "400Mi", "cpu": "1"}}},
+    "agent.resources": {"agent": {"resources": {"requests": {"cpu": "15m"}, "limits": {"memory": "64Mi", "cpu": "1"}}}},
 }
 """The changes of docs/warm.md that keep memcached running, with and without warm restarts."""
 GROWN: Final[dict[str, Object]] = {**KEPT, "cache.memory": {"cache": {"memory": "96Mi"}}}

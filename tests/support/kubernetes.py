@@ -56,8 +56,8 @@ USER_NAMESPACES: Final = Difference(
 )
 LOWER_MEMORY: Final = Difference(
     "1.34",
-    "A resize can lower a memory limit.",
-    "On 1.33, the operator replaces pods to lower the limit.",
+    "A resize can lower a memory limit, or add one.",
+    "On 1.33, the operator replaces pods for that.",
 )
 CLAIMS: Final = Difference(
     "1.34",

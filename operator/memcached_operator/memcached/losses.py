@@ -12,8 +12,8 @@ PATH: Final = re.compile(r"\bspec(?:\.\w+)+")
 PHRASES: Final = ("its name",)
 """The words with which remedies for errors of the API server mean fields of `spec.podTemplate`."""
 
-ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b")
-"""A remedy that sets amounts that may not be set: Kubernetes cannot add them to a running pod."""
+ADDED: Final = re.compile(r"\bset what it names in spec\.(?:agent\.)?resources\b")
+"""A remedy that sets any amounts. Kubernetes can add only those of CPU and memory to a running pod."""
 
 LOWERED: Final = re.compile(r"\blower spec\.size\b")
 """A remedy that lowers the number of pods."""

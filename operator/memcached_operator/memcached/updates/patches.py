@@ -10,6 +10,7 @@ from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.amounts import names_of, spec_amounts
 from memcached_operator.memcached.updates.confirmation import has_restarted, seconds_until_confirmed
 from memcached_operator.memcached.updates.observed import revision_of
 from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
@@ -18,8 +19,14 @@ from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.pods import container_status
 
-DENIED_REMEDY: Final = "Set the previous values again, or correct what rejects them: it can reject new pods too"
-"""The remedy if a quota, a LimitRange or a policy denies a resize. A deleted pod might not be created again."""
+UNDO: Final = "Set the previous values again"
+UNDO_ADDED: Final = (
+    "To replace the pods that have the added amounts and lose their items, set the previous values again"
+)
+"""The remedies that undo a resize, if it changes amounts, and if it adds some: Kubernetes cannot remove one."""
+DENIED_REMEDY: Final = f"{UNDO}, or correct what rejects them: it can reject new pods too"
+DENIED_ADDED: Final = f"Correct what rejects the new values: it can reject new pods too. {UNDO_ADDED}"
+"""The remedies if a quota, a LimitRange or a policy denies a resize. A deleted pod might not be created again."""
 
 
 def delete(pod: Object) -> PodStep:
@@ -34,8 +41,15 @@ def record(pod: Object, content: UpdateRecord | None) -> PodStep:
 
 def resize(pod: Object, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
     """Change requests and limits of containers."""
-    patch = _containers(pod, "resources", amounts)
-    return PodStep(pod, patch, "resize", remedy=target.rules.replacing, denied_remedy=DENIED_REMEDY)
+    current, replacing = spec_amounts(pod), target.rules.replacing
+    adds = any(names_of(each) - names_of(current.get(name, {})) for name, each in amounts.items())
+    return PodStep(
+        pod,
+        _containers(pod, "resources", amounts),
+        "resize",
+        remedy=replacing,
+        denied_remedy=DENIED_ADDED if adds else DENIED_REMEDY,
+    )
 
 
 class Change(NamedTuple):
@@ -63,8 +77,16 @@ def change(
     content = None
     ended = ends(pod, previous)
     if restarts or lowers or ended:
-        changed_at, amounts = timestamp(now), previous.amounts
-        content = UpdateRecord(target.revision, changed_at, restarts, before, amounts, lowers=lowers, ended=ended)
+        content = UpdateRecord(
+            target.revision,
+            timestamp(now),
+            restarts,
+            before,
+            previous.amounts,
+            lowers=lowers,
+            ended=ended,
+            added=previous.added,
+        )
     keeps = not (images.keys() | arguments) & {target.containers[0]} and not lowers
     return Change(PodStep(pod, _patch(pod, target.revision, images, changed | annotation(content))), keeps)
 

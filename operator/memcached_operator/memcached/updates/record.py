@@ -67,7 +67,8 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     available. `amounts`: the requests and limits of the containers before they were changed. `lowers`: its limits
     become lower when the rest is in effect. `failed`: why the pod was restored, with a reason for Degraded. `tries`:
     the resizes that have failed. `again`: the resize is tried once more. `ended`: the containerIDs of the containers
-    that an earlier update has ended, by name.
+    that an earlier update has ended, by name. `added`: the names of the requests and limits that it or an earlier
+    update adds, such as `limits.cpu`, by container.
     """
 
     revision: str
@@ -81,6 +82,7 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     tries: int = 0
     again: bool = False
     ended: dict[str, str] = {}
+    added: dict[str, list[str]] = {}
 
 
 def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
@@ -152,7 +154,7 @@ def _is_valid(record: UpdateRecord, names: set[str]) -> bool:
     return (
         _REVISION.fullmatch(record.revision) is not None
         and (record.before is None or _REVISION.fullmatch(record.before.revision or "none") is not None)
-        and {*record.restarts, *images, *(record.amounts or {}), *record.ended} <= names
+        and {*record.restarts, *images, *(record.amounts or {}), *record.ended, *record.added} <= names
         and all(map(is_reference, images.values()))
         and are_amounts(record.amounts or {})
         and all(amounts.keys() <= set(PARTS) for amounts in (record.amounts or {}).values())

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
+from memcached_api.resizing import Amounts
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, spec_amounts
+from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, names_of, spec_amounts
 from support.kubelet import MEMCACHED
 from unit.memcached.walks.cluster import CR, SET, Cluster
 
@@ -94,6 +95,8 @@ class Checks:
         first = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == MEMCACHED]
         if created["fixed"] != target["fixed"] or not first or not first[0].get("containerID"):
             return True
+        if any(_extra(own, target["resources"].get(name, {})) for name, own in spec_amounts(pod).items()):
+            return True
         if int(new.get(MEMORY_ANNOTATION, 0)) < int(old.get(MEMORY_ANNOTATION, 0)):
             return True
         amounts = spec_amounts(pod)
@@ -118,8 +121,14 @@ class Checks:
                 assert kubelet.ran[own["name"]] == kubelet.wanted(own["name"]), f"{name} runs something else"
                 if self.cluster.resize is Resize.ANY and not kubelet.tampered:
                     assert has_amounts(own["resources"], spec["resources"]), f"{name} has other amounts"
+                    assert not _extra(own["resources"], spec["resources"]), f"{name} keeps an added amount"
                     allocated = kubelet.allocated[own["name"]]
                     assert not lowers_memory_limit(allocated, spec["resources"]), f"{name} has a lower limit"
+
+
+def _extra(amounts: Amounts, desired: Amounts) -> set[str]:
+    """The amounts that are not desired. Only a new pod is without one."""
+    return names_of(amounts) - names_of(desired)
 
 
 def _restarts(pod: Object, patch: Object) -> bool:

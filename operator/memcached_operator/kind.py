@@ -139,6 +139,8 @@ class PodStep:
     """What a user can do if the API server rejects the write."""
     denied_remedy: str = ""
     """What a user can do if admission denies the write."""
+    capacity_remedy: str = ""
+    """What a user can do if admission denies it because the node of the pod is too small."""
 
     @property
     def verb(self) -> str:

@@ -33,6 +33,11 @@ NO_REPLY, SERVER_ERRORS = 0, 500
 INEFFECTIVE: Final = "Ineffective"
 """The reason of the error of a step that a policy has changed."""
 
+CAPACITY: Final = "NodeCapacity"
+"""The cause with which the API server rejects requests that exceed what a node has (Kubernetes 1.37)."""
+ALLOCATABLE: Final = "didn't have enough allocatable resources"
+"""The part of the API server's message about this cause."""
+
 MAX_CAUSE: Final = 400
 """Characters of a message of the API server: some contain the whole spec of a pod, on many lines."""
 
@@ -168,9 +173,18 @@ def _lost(reply: Object, patch: Object) -> str:
 
 
 def _message(key: Key, step: PodStep, error: ApiError) -> str:
-    text = step.denied_remedy if error.code == FORBIDDEN else step.remedy
+    denied = step.capacity_remedy if _lacks_capacity(error) and step.capacity_remedy else step.denied_remedy
+    text = denied if error.code == FORBIDDEN else step.remedy
     remedy = f". {text}" if text and error.permanent else ""
     return f"Pod {key.name} cannot be {step.verb}: {_cause(error)}{remedy}"
+
+
+def _lacks_capacity(error: ApiError) -> bool:
+    """Whether the API server denies a resize because of what the node of the pod has (PodResizeValidator).
+
+    Its first versions name no cause.
+    """
+    return CAPACITY in error.causes or ALLOCATABLE in error.message
 
 
 def _cause(error: ApiError) -> str:

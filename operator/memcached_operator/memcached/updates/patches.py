@@ -27,6 +27,8 @@ UNDO_ADDED: Final = (
 DENIED_REMEDY: Final = f"{UNDO}, or correct what rejects them: it can reject new pods too"
 DENIED_ADDED: Final = f"Correct what rejects the new values: it can reject new pods too. {UNDO_ADDED}"
 """The remedies if a quota, a LimitRange or a policy denies a resize. A deleted pod might not be created again."""
+CAPACITY_REMEDY: Final = "Request less. New pods need a larger node"
+"""The remedy if the node of a pod cannot have the amounts, before that to replace the pods."""
 
 
 def delete(pod: Object) -> PodStep:
@@ -49,6 +51,7 @@ def resize(pod: Object, amounts: Mapping[str, Amounts], target: Target) -> PodSt
         "resize",
         remedy=replacing,
         denied_remedy=DENIED_ADDED if adds else DENIED_REMEDY,
+        capacity_remedy=f"{CAPACITY_REMEDY}. {replacing}",
     )
 
 

@@ -10,10 +10,10 @@ import pytest
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.confirmation import REPLACE_IT
-from memcached_operator.memcached.updates.patches import DENIED_ADDED, DENIED_REMEDY
+from memcached_operator.memcached.updates.patches import CAPACITY_REMEDY, DENIED_ADDED, DENIED_REMEDY
 from unit.memcached.walks.cluster import OPERATOR, Cluster
 from unit.memcached.walks.invariants import Checks
-from unit.memcached.walks.test_remedies import LIMITED, MINUTE, MORE, set_back, spec
+from unit.memcached.walks.test_remedies import LIMITED, MINUTE, MORE, REPLACE, request_less, restart, set_back, spec
 
 HEALTHY: Final = "All components are healthy"
 
@@ -79,6 +79,23 @@ def test_rejected_resize_ends_with_its_remedy(
     cluster.run(5 * MINUTE)
     assert {step.denied_remedy for step in cluster.rejected} == {says}
     assert uids(cluster) == before
+    remedy(cluster)
+    cluster.run(5 * MINUTE)
+    checks.end(complete=True)
+    assert cluster.status()["Degraded"]["message"] == HEALTHY
+    assert {name for name, uid in uids(cluster).items() if uid != before[name]} == replaced
+
+
+@pytest.mark.parametrize(("remedy", "replaced"), [(request_less, set[str]()), (restart, ALL)])
+def test_resize_that_a_node_has_no_capacity_for_ends_with_its_remedy(
+    remedy: Callable[[Any], None], replaced: set[str]
+) -> None:
+    cluster, checks = started(Rejecting)
+    cluster.rejects = ALL
+    before = uids(cluster)
+    cluster.change_spec(spec(**LIMITED))
+    cluster.run(5 * MINUTE)
+    assert {step.capacity_remedy for step in cluster.rejected} == {f"{CAPACITY_REMEDY}. {REPLACE}"}
     remedy(cluster)
     cluster.run(5 * MINUTE)
     checks.end(complete=True)

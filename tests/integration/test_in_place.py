@@ -7,12 +7,16 @@ from typing import Final
 import pytest
 
 from integration.confined import merged
-from integration.control_plane import ControlPlane
+from integration.control_plane import ControlPlane, until, without_controllers
+from integration.pods import NODES
 from memcached_operator.kind import PodStep, Resize
-from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH
-from memcached_operator.kube.resource import PODS, Object
+from memcached_operator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
+from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.reconcile.discovery import discover_resize
-from support.kubernetes import RESIZE
+from memcached_operator.reconcile.pod_steps import PodSteps
+from memcached_operator.reconcile.result import Result
+from support.caches import whole_cache
+from support.kubernetes import NODE_CAPACITY, RESIZE
 from unit.memcached.walks.cluster import Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_remedies import MINUTE, spec
@@ -97,6 +101,29 @@ def resize(plane: ControlPlane, version: str) -> Resize:
     if not RESIZE.applies(version):
         pytest.skip("this version has no pods/resize")
     return plane.call(discover_resize)
+
+
+def test_resize_beyond_what_the_node_has(plane: ControlPlane, namespace: str, version: str) -> None:
+    """The API server rejects it for another reason than a quota, and before the kubelet sees it."""
+    if not NODE_CAPACITY.applies(version):
+        pytest.skip("the node reports it in this version")
+    node, patch = f"small-{namespace}", {"spec": {"containers": [{**PROXY, "resources": {"requests": {"cpu": "9"}}}]}}
+
+    async def message(client: ApiClient) -> str:
+        result = Result()
+        await PodSteps(client, whole_cache()).make(PodStep(pod, patch, "resize", "A", "B", "Request less"), result)
+        return result.problems[0].message
+
+    with without_controllers(plane):
+        plane.create(NODES, {"metadata": {"name": node}})
+        status = {"status": {"allocatable": {"cpu": "1", "memory": "1Gi"}}}
+        path = NODES.path(None, node, "status")
+        plane.call(lambda client: client.request("PATCH", path, status, MERGE_PATCH))
+        spec = {"containers": [PROXY], "nodeName": node, "automountServiceAccountToken": False}
+        pod = plane.create(PODS, {"metadata": {"name": "a", "namespace": namespace}, "spec": spec})
+        until(lambda: "enough allocatable resources" in plane.call(message))
+        assert plane.call(message).endswith("cpu, requested: 9000, allocatable: 1000. Request less")
+        plane.delete(Key(NODES, "", node))
 
 
 @pytest.mark.parametrize("paused", [False, True], ids=["one edit", "after a pause"])

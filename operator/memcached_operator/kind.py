@@ -79,7 +79,7 @@ class Resize(IntEnum):
 
     NONE = 0
     RAISE = 1
-    """All but lower a memory limit."""
+    """All but lower a memory limit, or add one."""
     ANY = 2
 
 
@@ -196,6 +196,8 @@ class PodStep:
     """What a user can do if the API server rejects the write."""
     denied_remedy: str = ""
     """What a user can do if admission denies the write."""
+    capacity_remedy: str = ""
+    """What a user can do if admission denies it because the node of the pod is too small."""
 
     @property
     def verb(self) -> str:

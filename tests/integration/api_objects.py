@@ -1,7 +1,7 @@
 """Scripts about objects that are not children: custom resources, pods, and the objects of users and controllers."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from integration.api_children import APP, IMAGE, PLAIN, children
 from integration.api_steps import (
@@ -151,7 +151,44 @@ def _pods() -> dict[str, list[Step]]:
             delete(PODS, "p"),
             get(PODS, "p"),
         ],
+        "pods/resize": [account, *_resizes()],
     }
+
+
+def _resizes() -> list[Step]:
+    """Changes of the amounts and images of a pod with several containers, and what the API server rejects."""
+    amounts: Object = {"requests": {"cpu": "1m", "memory": "1Mi"}, "limits": {"memory": "1Mi"}}
+    names = ("z", "m", "a")
+    containers = [{"name": name, "image": "b", "resources": amounts} for name in names]
+    helper = {"name": "helper", "image": "b", "restartPolicy": "Always", "resources": amounts}
+    spec = {"automountServiceAccountToken": False, "containers": containers, "initContainers": [helper]}
+
+    def changes(field: str, value: Any, *names: str, lists: str = "containers") -> Object:
+        return {"spec": {lists: [{"name": name, field: value} for name in names]}}
+
+    def resize(resources: Object, *names: str, lists: str = "containers") -> Step:
+        return patch(PODS, "p", changes("resources", resources, *names, lists=lists), STRATEGIC, "resize", OPERATOR)
+
+    more, limit = {"requests": {"cpu": "2m"}}, {"limits": {"cpu": "9m"}}
+    guaranteed = {"requests": {"cpu": "9m"}, "limits": {"cpu": "9m"}}
+    return [
+        create(PODS, {"metadata": {"name": "p"}, "spec": spec}),
+        resize(more, "z", "a"),
+        resize(more, "a", "z"),
+        resize(more, "a", "m"),
+        resize(limit, "m"),
+        resize({"limits": {"cpu": None}}, "m"),
+        resize({"limits": {"cpu": None}, "requests": None}, "m"),
+        resize({"requests": {"ephemeral-storage": "1Mi"}}, "z"),
+        resize(limit, "helper", lists="initContainers"),
+        resize({"limits": {"cpu": None}}, "helper", lists="initContainers"),
+        resize(guaranteed, "helper", lists="initContainers"),
+        resize(guaranteed, "z", "m", "a"),
+        patch(PODS, "p", changes("image", "c", "z", "a"), STRATEGIC, manager=OPERATOR),
+        patch(PODS, "p", changes("image", "d", "a", "z"), STRATEGIC, manager=OPERATOR),
+        patch(PODS, "p", changes("command", ["e"], "z"), STRATEGIC, manager=OPERATOR),
+        get(PODS, "p"),
+    ]
 
 
 def _leases() -> dict[str, list[Step]]:

@@ -132,6 +132,7 @@ RESIZES_DENIED: dict[str, tuple[Work, str]] = {
 RESIZES_ALLOWED: dict[str, Work] = {
     "memory": patch_spec(subresource="resize", **container(resources=MEMORY)),
     "agent": patch_spec(subresource="resize", **container("agent", **OF_AGENT)),
+    "added limit": patch_spec(subresource="resize", **container(resources={"limits": {"cpu": "1"}})),
     "nothing": patch({}, subresource="resize"),
 }
 

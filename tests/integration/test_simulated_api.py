@@ -25,6 +25,7 @@ TIME = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}(\.[0-9]+)?Z")
 VERSION = re.compile(r"(?<=version: )[0-9]+ \([0-9]+\)|(?<=precondition \()[0-9]+(?=\))|(?<=in record \()[0-9]+(?=\))")
 ADDRESS = re.compile(r"10(\.[0-9]+){3}")
 GENERATED = re.compile("gen-[a-z0-9]{5}")
+GO_VALUES = re.compile(r"(?<=if it was previously negative\)\n).*", re.DOTALL)
 MASKED = ("resourceVersion", "uid", "nodePort", "continue", "remainingItemCount", "healthCheckNodePort")
 """Fields whose values differ between servers."""
 WATCH_SECONDS = 1
@@ -112,7 +113,7 @@ def masked(value: Any) -> Any:
             fields = {**fields, "managedFields": sorted(fields["managedFields"], key=_manager)}
         return {name: name.upper() if name in MASKED else masked(each) for name, each in fields.items()}
     if isinstance(value, str):
-        for pattern in (UID, TIME, VERSION, ADDRESS, GENERATED):
+        for pattern in (UID, TIME, VERSION, ADDRESS, GENERATED, GO_VALUES):
             value = pattern.sub("MASKED", value)
     return value
 

@@ -56,8 +56,8 @@ USER_NAMESPACES: Final = Difference(
 )
 LOWER_MEMORY: Final = Difference(
     "1.34",
-    "A resize can lower a memory limit.",
-    "On 1.33, the operator replaces pods to lower the limit.",
+    "A resize can lower a memory limit, or add one.",
+    "On 1.33, the operator replaces pods for that.",
 )
 CLAIMS: Final = Difference(
     "1.34",
@@ -83,6 +83,12 @@ STRICT_RANGES: Final = Difference(
     "`192.0.2.1/24`.",
     "If a cache contains one, `Degraded` is `True` with the reason `ApplyFailed`.",
 )
+NODE_CAPACITY: Final = Difference(
+    "1.36",
+    "The API server rejects a resize after which a pod requests more than its node has.",
+    "On earlier versions, the node reports it, and the operator restores the previous resources. See "
+    "[how pods are updated](warm.md#how-pods-are-updated).",
+)
 UNAVAILABLE_SLOTS: Final = Difference(
     "1.37",
     "StatefulSets have `updateStrategy.rollingUpdate.maxUnavailable`, unless a feature gate is disabled.",
@@ -98,6 +104,7 @@ DIFFERENCES: Final = (
     VALUES,
     FILE_KEYS,
     STRICT_RANGES,
+    NODE_CAPACITY,
     UNAVAILABLE_SLOTS,
 )
 """All of them, in the order of their versions."""

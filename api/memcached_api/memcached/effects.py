@@ -32,7 +32,7 @@ class Needs(Enum):
 
     NOTHING = ""
     AGENT = "if there is an agent before and after the change"
-    AMOUNTS = "if the same amounts are set before and after, and only their values change"
+    AMOUNTS = "amounts of CPU and memory, if none is removed and the QoS class of the pods stays the same"
     GROWTH = "if it is raised, with an agent and without `cache.warmRestart`"
     WARM = "with `cache.warmRestart`"
     LAYOUT = f"with `cache.warmRestart`, except {', '.join(f'`{option}`' for option in ITEM_OPTIONS)}"

@@ -33,10 +33,11 @@ from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen, problem_notice
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.proxies import existing_size, kept_size, waiting
-from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
+from memcached_operator.memcached.slots.in_place import has_template, updatable, with_digest
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide, replaces
+from memcached_operator.memcached.updates.target import InPlace
 from memcached_operator.shared.agent import has_agent, has_https
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import (
@@ -91,7 +92,8 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         )
         others, reported = interventions(snapshot, now)
         scaling = autoscalers(snapshot, MEMCACHED)
-        decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
+        rules = _rules(snapshot, kept, defaults)
+        decision = _update(snapshot, spec, workload, rules, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(
@@ -120,7 +122,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
 
 
 def _update(
-    snapshot: Snapshot, spec: MemcachedSpec, workload: Object, limit: int, now: datetime
+    snapshot: Snapshot, spec: MemcachedSpec, workload: Object, rules: InPlace, limit: int, now: datetime
 ) -> UpdateDecision | None:
     """The decision about the update of the pods of slots. During a pause, a pod is only completed or restored.
 
@@ -131,7 +133,7 @@ def _update(
     if live is None or not is_stable(spec):
         return None
     creates_pods = not creation_failure(snapshot)
-    decision = decide(live, snapshot.pods, IN_PLACE, snapshot.resize, now, limit=limit, creates_pods=creates_pods)
+    decision = decide(live, snapshot.pods, rules, snapshot.resize, now, limit=limit, creates_pods=creates_pods)
     if decision is None or decision.step is None:
         return decision
     allowed = decision.must_finish or not _is_paused(spec)
@@ -144,7 +146,7 @@ def _loses_items(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> b
         return False
     resumed = structs.replace(spec, rollout=structs.replace(spec.rollout, paused=False))
     template = _workload(snapshot, resumed, defaults)["spec"]["template"]
-    return replaces(template, snapshot.pods, IN_PLACE, snapshot.resize)
+    return replaces(template, snapshot.pods, _rules(snapshot, resumed, defaults), snapshot.resize)
 
 
 def _is_paused(spec: MemcachedSpec) -> bool:
@@ -246,6 +248,13 @@ def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Obje
         return with_metadata(deployment(snapshot.cr, spec, choice.images), {}, choice.pins)
     built = updatable(statefulset(snapshot.cr, spec, choice.images), spec)
     return with_metadata(with_pause(built, spec, live), {}, choice.pins)
+
+
+def _rules(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> InPlace:
+    """The parts of the running pods of slots that can change."""
+    return with_digest(
+        lambda: statefulset(snapshot.cr, spec, chosen(spec, _live(snapshot, spec), defaults).images), spec
+    )
 
 
 def _live(snapshot: Snapshot, spec: MemcachedSpec) -> Object | None:

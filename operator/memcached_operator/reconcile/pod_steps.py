@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import PodStep
@@ -31,6 +32,14 @@ NO_REPLY, SERVER_ERRORS = 0, 500
 
 INEFFECTIVE: Final = "Ineffective"
 """The reason of the error of a step that a policy has changed."""
+
+CAPACITY: Final = "NodeCapacity"
+"""The cause with which the API server rejects requests that exceed what a node has (Kubernetes 1.37)."""
+ALLOCATABLE: Final = "didn't have enough allocatable resources"
+"""The part of the API server's message about this cause."""
+
+MAX_CAUSE: Final = 400
+"""Characters of a message of the API server: some contain the whole spec of a pod, on many lines."""
 
 FORBIDDEN = 403
 """Response code of a write that a quota, a LimitRange or a policy denies."""
@@ -99,7 +108,7 @@ class PodSteps:
             try:
                 await self._read(each)
             except ApiError as error:
-                text = f"Pod {each.name} cannot be read after a change whose reply was lost: {error.message}"
+                text = f"Pod {each.name} cannot be read after a change whose reply was lost: {_cause(error)}"
                 result.fail(error, text)
                 return True
             self._unknown.discard(each)
@@ -164,9 +173,23 @@ def _lost(reply: Object, patch: Object) -> str:
 
 
 def _message(key: Key, step: PodStep, error: ApiError) -> str:
-    text = step.denied_remedy if error.code == FORBIDDEN else step.remedy
+    denied = step.capacity_remedy if _lacks_capacity(error) and step.capacity_remedy else step.denied_remedy
+    text = denied if error.code == FORBIDDEN else step.remedy
     remedy = f". {text}" if text and error.permanent else ""
-    return f"Pod {key.name} cannot be {step.verb}: {error.message}{remedy}"
+    return f"Pod {key.name} cannot be {step.verb}: {_cause(error)}{remedy}"
+
+
+def _lacks_capacity(error: ApiError) -> bool:
+    """Whether the API server denies a resize because of what the node of the pod has (PodResizeValidator).
+
+    Its first versions name no cause.
+    """
+    return CAPACITY in error.causes or ALLOCATABLE in error.message
+
+
+def _cause(error: ApiError) -> str:
+    """What the API server says, on one line."""
+    return quote_if_needed(error.message, MAX_CAUSE)
 
 
 def _intent(step: PodStep) -> str:

@@ -225,10 +225,10 @@ class Registry:
         prepare_update(kind, new, live, options.subresource)
         meta = new["metadata"]
         if kind.resource == SERVICES:
-            validate(kind, new, live)
+            validate(kind, new, live, options.subresource)
             self._allocate(key, new, live)
         else:
-            validate(kind, new, live)
+            validate(kind, new, live, options.subresource)
         _set_fields(meta, managed_fields.without_new_times(before.get("managedFields"), fields))
         if options.admit is not None:
             options.admit(new, live)

@@ -12,6 +12,7 @@ import msgspec
 from memcached_operator.kube.resource import Object, nested_map
 from simulation.api.errors import Cause, invalid, invalid_value
 from simulation.api.kinds import ALL_FIELDS, NO_GENERATION, Kind
+from simulation.api.pod_updates import keep_all_but_resources, qos, violations_of_resize, violations_of_update
 
 SET_FIELDS: Final = (
     *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
@@ -46,7 +47,7 @@ def _set(obj: Object, name: str, value: Any) -> None:
 
 
 def _create_pod(obj: Object) -> None:
-    obj["status"] = {"phase": "Pending", "qosClass": _qos(obj["spec"])}
+    obj["status"] = {"phase": "Pending", "qosClass": qos(obj["spec"])}
     spec = obj["spec"]
     # The admission plugins Priority, ServiceAccount and DefaultTolerationSeconds.
     spec.setdefault("priority", 0)
@@ -57,21 +58,6 @@ def _create_pod(obj: Object) -> None:
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if not any(each.get("key") in (None, key) for each in tolerations):
             tolerations.append({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300})
-
-
-def _qos(spec: Object) -> str:
-    """The QoS class of a pod, by the amounts of CPU and memory (pkg/apis/core/helper/qos)."""
-    containers = (*(spec["containers"] or ()), *spec.get("initContainers", ()))
-    requests = [nested_map(each, "resources", "requests") for each in containers]
-    limits = [nested_map(each, "resources", "limits") for each in containers]
-    if not any(amounts.get(name) for amounts in (*requests, *limits) for name in ("cpu", "memory")):
-        return "BestEffort"
-    guaranteed = all(
-        limit.get(name) and request.get(name, limit[name]) == limit[name]
-        for request, limit in zip(requests, limits, strict=True)
-        for name in ("cpu", "memory")
-    )
-    return "Guaranteed" if guaranteed else "Burstable"
 
 
 def _create_namespace(obj: Object) -> None:
@@ -97,7 +83,7 @@ def prepare_update(kind: Kind, new: Object, old: Object, subresource: str) -> No
     if subresource == "status":
         _keep_all_but_status(kind, new, old)
     elif subresource == "resize":
-        _keep_all_but_resources(new, old)
+        keep_all_but_resources(new, old)
     elif kind.has_status and subresource != "binding":
         _set(new, "status", old.get("status"))
     meta, before = new["metadata"], old["metadata"]
@@ -136,21 +122,6 @@ def _keep_observed_generations(new: Object, old: Object) -> None:
             status["observedGeneration"] = earlier["observedGeneration"]
 
 
-def _keep_all_but_resources(new: Object, old: Object) -> None:
-    spec, before = new["spec"], old["spec"]
-    kept: Object = dict(before)
-    for name in ("containers", "initContainers"):
-        if name in before:
-            pairs = zip(before[name], spec[name], strict=True)
-            kept[name] = [_resized(one, other) for one, other in pairs]
-    new.update(spec=kept, status=old["status"])
-
-
-def _resized(old: Object, new: Object) -> Object:
-    changed = {name: new[name] for name in ("resources", "resizePolicy") if name in new}
-    return {**{name: value for name, value in old.items() if name not in ("resources", "resizePolicy")}, **changed}
-
-
 def _counts(kind: Kind, new: Object, old: Object) -> bool:
     """Whether a change is one of the generation."""
     if kind.generation == ALL_FIELDS:
@@ -167,12 +138,13 @@ def _content(obj: Object) -> Object:
     return {name: value for name, value in obj.items() if name != "metadata"}
 
 
-def validate(kind: Kind, new: Object, old: Object | None) -> None:
+def validate(kind: Kind, new: Object, old: Object | None, subresource: str = "") -> None:
     """Check the rules that the operator or a test can violate. `old`: None for a new object. Raises StatusError."""
     # Metadata is validated twice: by the registry and by the strategy. Owners are validated once more.
     metadata = [*_metadata(new, old or new)]
     owners = [*_owners(new["metadata"])] * 3
-    causes = [*metadata, *metadata, *owners, *_VALIDATIONS.get(kind.resource.plural, _nothing)(new, old)]
+    rules = _VALIDATIONS.get(f"{kind.resource.plural}/{subresource}".rstrip("/"), _nothing)
+    causes = [*metadata, *metadata, *owners, *rules(new, old)]
     if causes:
         raise invalid(kind.resource, new["metadata"].get("name", ""), *causes)
 
@@ -205,6 +177,16 @@ REFERENCE: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwn
 
 def _nothing(new: Object, old: Object | None) -> Iterator[Cause]:
     yield from ()
+
+
+def _pod(new: Object, old: Object | None) -> Iterator[Cause]:
+    if old is not None:
+        yield from violations_of_update(new, old)
+
+
+def _resize(new: Object, old: Object | None) -> Iterator[Cause]:
+    if old is not None:
+        yield from violations_of_resize(new, old)
 
 
 def _workload(new: Object, old: Object | None) -> Iterator[Cause]:
@@ -262,9 +244,12 @@ def _budget(new: Object, old: Object | None) -> Iterator[Cause]:
 
 
 _VALIDATIONS: Final[Mapping[str, Callable[[Object, Object | None], Iterator[Cause]]]] = {
+    "pods": _pod,
+    "pods/resize": _resize,
     "deployments": _workload,
     "replicasets": _workload,
     "statefulsets": _stateful_set,
     "services": _service,
     "poddisruptionbudgets": _budget,
 }
+"""The rules by resource, and by subresource if it has rules of its own."""

@@ -116,7 +116,7 @@ def amounts(case: Case, field: str, direction: Direction) -> Iterator[tuple[str,
     values = {"cpu": ("5m", "2")[index], "memory": limit}
     present = container(case, section)
     if direction is ADDED:
-        name = "ephemeral-storage" if "cpu" in present["limits"] else "cpu"
+        name = "ephemeral-storage"  # unlike CPU and memory, it cannot be added to a running pod
         yield field, with_value(case.spec, f"{section}.limits.{name}", "3")
     elif field == section:
         for name, value in values.items():

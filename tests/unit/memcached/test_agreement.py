@@ -14,7 +14,7 @@ from memcached_api.memcached.types import MEMCACHED, decode_spec
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.slots.in_place import IN_PLACE, updatable
+from memcached_operator.memcached.slots.in_place import updatable, with_digest
 from memcached_operator.memcached.updates import decision
 from unit.builders import NOW, memcached
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded
@@ -28,11 +28,15 @@ MAX_STEPS = 6
 """Writes per pod: record, resize, change, resize, record, and one to see that nothing follows."""
 
 
+def built(spec: Spec) -> Object:
+    """The StatefulSet, without what updates in place need."""
+    cr = memcached(**spec)
+    return statefulset(cr, decode_spec(cr), Images(spec["image"], agent_of(spec)))
+
+
 def template(spec: Spec) -> Object:
     """The pod template of the StatefulSet."""
-    cr = memcached(**spec)
-    found = decode_spec(cr)
-    return updatable(statefulset(cr, found, Images(spec["image"], agent_of(spec))), found)["spec"]["template"]
+    return updatable(built(spec), decode_spec(memcached(**spec)))["spec"]["template"]
 
 
 class Pod:
@@ -93,9 +97,9 @@ def done(old: Spec, new: Spec) -> Effect:
     before, after = template(old), template(new)
     if before == after:
         return Effect.NOTHING
-    pod = Pod(before)
+    pod, rules = Pod(before), with_digest(lambda: built(new), decode_spec(memcached(**new)))
     while True:
-        found = decision.decide(live(after, 1), [pod.found], IN_PLACE, Resize.ANY, NOW + pod.steps * MINUTE)
+        found = decision.decide(live(after, 1), [pod.found], rules, Resize.ANY, NOW + pod.steps * MINUTE)
         assert found is not None
         if found.step is None:
             assert found.complete, found.doing

@@ -71,7 +71,10 @@ CHANGES: list[tuple[Spec, Spec, Effect, list[str]]] = [
     # Requests and limits.
     (SLOTS, resources(SLOTS, requests={"cpu": "200m"}), Effect.RESIZE, RESOURCES),
     (resources(SLOTS, FULL), resources(SLOTS, {**FULL, "cpu": "2"}), Effect.RESIZE, RESOURCES),
-    (SLOTS, resources(SLOTS, limits={"cpu": "1"}), Effect.REPLACE, RESOURCES),
+    (SLOTS, resources(SLOTS, limits={"cpu": "1"}), Effect.RESIZE, RESOURCES),
+    (resources(SLOTS, limits={"cpu": "1"}), SLOTS, Effect.REPLACE, RESOURCES),
+    (SLOTS, resources(SLOTS, limits={"cpu": "100m"}), Effect.REPLACE, RESOURCES),  # the pod becomes Guaranteed
+    (SLOTS, resources(SLOTS, limits={"cpu": "1", "ephemeral-storage": "1Gi"}), Effect.REPLACE, RESOURCES),
     (
         resources(SLOTS, requests={"ephemeral-storage": "1Gi"}),
         resources(SLOTS, requests={"ephemeral-storage": "2Gi"}),
@@ -93,7 +96,7 @@ CHANGES: list[tuple[Spec, Spec, Effect, list[str]]] = [
         RESOURCES,
     ),
     (WATCHED, agent(WATCHED, resources={"limits": {"memory": "64Mi"}}), Effect.RESIZE, ["spec.agent.resources"]),
-    (WATCHED, agent(WATCHED, resources={"limits": {"cpu": "1"}}), Effect.REPLACE, ["spec.agent.resources"]),
+    (WATCHED, agent(WATCHED, resources={"limits": {"cpu": "1"}}), Effect.RESIZE, ["spec.agent.resources"]),
     (SLOTS, agent(SLOTS, resources={"limits": {"memory": "64Mi"}}), Effect.NOTHING, []),
     # Memory of memcached.
     (WATCHED, cache(WATCHED, memory="256Mi"), Effect.RESIZE, MEMORY),

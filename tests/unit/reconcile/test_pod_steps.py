@@ -110,12 +110,28 @@ ERRORS = {
     "transient": (ApiError(500, "InternalError", "no"), "RollingOut", "Pod cache-0 cannot be resized: no"),
     "permanent": (ApiError(422, "Invalid", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Use another"),
     "denied": (ApiError(403, "Forbidden", "no"), "ApplyFailed", "Pod cache-0 cannot be resized: no. Ask for less"),
+    "denied for the node": (
+        ApiError(403, "Forbidden", "no", causes=("NodeCapacity",)),
+        "ApplyFailed",
+        "Pod cache-0 cannot be resized: no. Request less",
+    ),
+    "denied for the node, without a cause": (
+        ApiError(403, "Forbidden", "Node didn't have enough allocatable resources: cpu, requested: 2, allocatable: 1"),
+        "ApplyFailed",
+        "Pod cache-0 cannot be resized: Node didn't have enough allocatable resources: cpu, requested: 2, "
+        "allocatable: 1. Request less",
+    ),
+    "of many lines": (
+        ApiError(422, "Invalid", "a\nb" * 500),
+        "ApplyFailed",
+        'Pod cache-0 cannot be resized: "' + r"a\nb" * 133 + r'a\u2026". Use another',
+    ),
 }
 
 
 @pytest.mark.parametrize(("error", "reason", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_failed_step_is_reported(error: ApiError, reason: str, message: str) -> None:
-    _, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less"), error)
+    _, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less", "Request less"), error)
     assert (result.errors, [(each.reason, each.message) for each in result.problems]) == ([error], [(reason, message)])
 
 

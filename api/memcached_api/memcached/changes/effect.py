@@ -5,13 +5,13 @@ from typing import Final, NamedTuple
 
 from memcached_api.changes import changed
 from memcached_api.memcached.changes.fields import changed_fields, sections, used
+from memcached_api.memcached.changes.resizing import Amounts, by_value, can_resize
 from memcached_api.memcached.effects import FIELDS, ITEM_OPTIONS, Effect, Needs, Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.options import name_of
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent, restarts_warm
-from memcached_api.resizing import Amounts, by_value, shape
 from memcached_api.shared.resources import agent_requirements
 
 
@@ -74,13 +74,12 @@ def item_options(spec: MemcachedSpec) -> set[str]:
 def resource_effect(new: MemcachedSpec, old: MemcachedSpec) -> Effect:
     """RESIZE if Kubernetes can change the requests and limits of running containers accordingly, otherwise REPLACE.
 
-    It can change amounts of CPU and memory, but neither add nor remove one, nor change the QoS class of the pod.
     NOTHING if they are equal.
     """
     after, before = _containers(new), _containers(old)
     if after == before:
         return Effect.NOTHING
-    return Effect.RESIZE if shape(after) == shape(before) else Effect.REPLACE
+    return Effect.RESIZE if can_resize(after, before) else Effect.REPLACE
 
 
 def _containers(spec: MemcachedSpec) -> dict[str, Amounts]:

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from memcached_api.kubernetes import ResourceRequirements
 from memcached_api.memcached.changes.effect import effect_of, weakest_effect
+from memcached_api.memcached.changes.resizing import PARTS, RESIZABLE
 from memcached_api.memcached.effects import FIELDS, Effect
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent
 from memcached_api.quantity import parse_quantity
 from memcached_api.remedies import Action, Direction
-from memcached_api.resizing import PARTS, RESIZABLE
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.resources import agent_requirements
 
@@ -99,10 +99,10 @@ def _rows(field: str) -> list[str]:
 
 def _resized(spec: MemcachedSpec, section: str, field: str, direction: Direction) -> Effect:
     """The effect of a change of one amount: `SECTION.PART.RESOURCE`; if another one is added, of an amount not set."""
-    before = _amounts(spec, section)
     if direction is Direction.ADDED:
-        new = ("limits", "ephemeral-storage" if "cpu" in before["limits"] else "cpu")
-        return _with(spec, section, {new: Decimal(1)})
+        # Any amount may be meant. Those of CPU and memory can be added to a running pod, this one cannot.
+        return _with(spec, section, {("limits", "ephemeral-storage"): Decimal(1)})
+    before = _amounts(spec, section)
     _, part, name = field.rsplit(".", 2)
     return _with(spec, section, {(part, name): _amount(before, (part, name)) * FACTORS[direction]})
 

@@ -1,20 +1,23 @@
 """The parts of a Memcached's running pods that can change (`identity: Stable`), and the parts that need new pods."""
 
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
 from memcached_api.memcached.changes.effect import changeable, item_options
+from memcached_api.memcached.changes.resizing import Amounts, by_value
 from memcached_api.memcached.effects import Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, restarts_warm
-from memcached_api.resizing import by_value
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import changeable_arguments
 from memcached_operator.memcached.desired.warm_restart import args
-from memcached_operator.memcached.updates.origin import with_origin
+from memcached_operator.memcached.updates.origin import digest, with_origin
 from memcached_operator.memcached.updates.target import InPlace
 from memcached_operator.shared.agent import CONTAINER as AGENT
 from memcached_operator.workloads import children
@@ -30,9 +33,21 @@ IN_PLACE: Final = InPlace(
 
 def updatable(built: Object, spec: MemcachedSpec) -> Object:
     """The StatefulSet with the annotations in its pod template that an update in place needs."""
-    parts = changeable(spec)
-    template = children.with_metadata(_with_amounts(built["spec"]["template"]), {}, _settings(spec, parts))
-    return {**built, "spec": {**built["spec"], "template": with_origin(template, _fixed(template, spec, parts))}}
+    template = _prepared(built, spec)
+    return {**built, "spec": {**built["spec"], "template": with_origin(template, _fixed(template, spec))}}
+
+
+def with_digest(build: Callable[[], Object], spec: MemcachedSpec) -> InPlace:
+    """IN_PLACE with the digest of the pod template of a spec. `build`: returns its StatefulSet, if it is needed."""
+
+    @cache
+    def fixed() -> Any:
+        return _fixed(_prepared(build(), spec), spec)
+
+    def digest_with(amounts: Mapping[str, Amounts]) -> str:
+        return digest(fixed(), amounts)
+
+    return replace(IN_PLACE, digest=digest_with)
 
 
 def has_template(desired: Object, live: Object) -> bool:
@@ -42,6 +57,11 @@ def has_template(desired: Object, live: Object) -> bool:
     """
     templates = [workload["spec"]["template"]["metadata"] for workload in (live, desired)]
     return live["spec"].get("replicas") == desired["spec"]["replicas"] and covers(*templates)
+
+
+def _prepared(built: Object, spec: MemcachedSpec) -> Object:
+    """The pod template with all annotations but its origin."""
+    return children.with_metadata(_with_amounts(built["spec"]["template"]), {}, _settings(spec, changeable(spec)))
 
 
 def _with_amounts(template: Object) -> Object:
@@ -61,8 +81,9 @@ def _settings(spec: MemcachedSpec, parts: AbstractSet[Part]) -> dict[str, str]:
     return annotations
 
 
-def _fixed(template: Object, spec: MemcachedSpec, parts: AbstractSet[Part]) -> Any:
+def _fixed(template: Object, spec: MemcachedSpec) -> Any:
     """The part of a pod template that needs a new pod, besides requests and limits."""
+    parts = changeable(spec)
     annotations = nested_map(template, "metadata", "annotations").items()
     fixed = {name: text for name, text in annotations if name not in IN_PLACE.annotations}
     containers = [_fixed_container(container, parts) for container in template["spec"]["containers"]]

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from memcached_api.memcached.changes.resizing import PARTS, Amounts
 from memcached_api.quantity import parse_quantity
-from memcached_api.resizing import PARTS, Amounts
 from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, container_status
@@ -59,6 +59,16 @@ def lowers_memory_limit(new: Amounts, old: Amounts) -> bool:
     return before is not None and after is not None and after < before
 
 
+def names_of(amounts: Amounts) -> set[str]:
+    """The names of the amounts that are set, such as `limits.cpu`."""
+    return {f"{part}.{name}" for part, values in amounts.items() for name in values}
+
+
+def adds_memory_limit(new: Amounts, old: Amounts) -> bool:
+    """Whether there is a memory limit where there was none. An API server that cannot lower one rejects this too."""
+    return memory_limit(old) is None and memory_limit(new) is not None
+
+
 def memory_limit(amounts: Amounts) -> Decimal | None:
     """The memory limit in bytes; None without one."""
     text = amounts.get("limits", {}).get("memory")
@@ -74,11 +84,11 @@ def pending(pod: Object) -> Mapping[str, Any]:
 class Obstacle(NamedTuple):
     """Why a node does not resize a pod, in its own words, and the remedy that keeps the items.
 
-    `lasts`: seconds for which it must last before it is a problem.
+    `remedy`: empty if only the previous values help. `lasts`: seconds for which it must last before it is a problem.
     """
 
     cause: str
-    remedy: str
+    remedy: str = ""
     lasts: float = 0
 
 
@@ -88,12 +98,12 @@ def obstacle(pod: Object) -> Obstacle | None:
     # A container without any requests and limits, such as one of another client, has an empty map.
     if any("running" in nested_map(status, "state") and status.get("resources") is None for status in statuses):
         cause = "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
-        return Obstacle(cause, "Set the previous values again")
+        return Obstacle(cause)
     if condition := pending(pod):
         return Obstacle(_words(condition), "Free resources on its node, which then resizes it, or request less")
     progress = condition_of(pod, "PodResizeInProgress")
     if progress.get("status") == "True" and progress.get("reason") == "Error":
-        return Obstacle(_words(progress), "Set the previous values again", ERROR_LASTS)
+        return Obstacle(_words(progress), lasts=ERROR_LASTS)
     return None
 
 

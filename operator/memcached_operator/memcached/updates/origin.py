@@ -3,17 +3,20 @@
 The spec of a pod is not compared: admission of the cluster may have changed it, for example the registry of an image.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_api.resizing import are_amounts, shape
+from memcached_api.memcached.changes.resizing import Amounts, are_amounts, shape
 from memcached_operator.kube.compare import encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.amounts import amounts_of, plain
 from memcached_operator.workloads import children
+
+Digest = Callable[[Mapping[str, Amounts]], str]
+"""`Origin.fixed` of a pod template as a function of the amounts of its containers, in their order."""
 
 VERSION: Final = 1
 """The version of the format of the annotation."""
@@ -37,11 +40,16 @@ def with_origin(template: Object, fixed: Any) -> Object:
     """A pod template with its ORIGIN_ANNOTATION. `fixed`: the part that needs a new pod, without the resources."""
     containers = template["spec"]["containers"]
     origin = Origin(
-        fingerprint([fixed, shape({container["name"]: amounts_of(container) for container in containers})]),
+        digest(fixed, {container["name"]: amounts_of(container) for container in containers}),
         {container["name"]: container["image"] for container in containers},
         {container["name"]: plain(amounts_of(container)) for container in containers},
     )
     return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: text_of(origin)})
+
+
+def digest(fixed: Any, amounts: Mapping[str, Amounts]) -> str:
+    """`Origin.fixed` of a pod template. `fixed`: as in with_origin. `amounts`: of the containers, in their order."""
+    return fingerprint([fixed, shape(amounts)])
 
 
 def text_of(origin: Origin) -> str:

@@ -7,9 +7,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_api.resizing import Amounts
+from memcached_api.memcached.changes.resizing import Amounts
 from memcached_operator.kind import PodStep
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.amounts import names_of, spec_amounts
 from memcached_operator.memcached.updates.confirmation import has_restarted, seconds_until_confirmed
 from memcached_operator.memcached.updates.observed import revision_of
 from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
@@ -18,8 +19,16 @@ from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.pods import container_status
 
-DENIED_REMEDY: Final = "Set the previous values again, or correct what rejects them: it can reject new pods too"
-"""The remedy if a quota, a LimitRange or a policy denies a resize. A deleted pod might not be created again."""
+UNDO: Final = "Set the previous values again"
+UNDO_ADDED: Final = (
+    "To replace the pods that have the added amounts and lose their items, set the previous values again"
+)
+"""The remedies that undo a resize, if it changes amounts, and if it adds some: Kubernetes cannot remove one."""
+DENIED_REMEDY: Final = f"{UNDO}, or correct what rejects them: it can reject new pods too"
+DENIED_ADDED: Final = f"Correct what rejects the new values: it can reject new pods too. {UNDO_ADDED}"
+"""The remedies if a quota, a LimitRange or a policy denies a resize. A deleted pod might not be created again."""
+CAPACITY_REMEDY: Final = "Request less. New pods need a larger node"
+"""The remedy if the node of a pod cannot have the amounts, before that to replace the pods."""
 
 
 def delete(pod: Object) -> PodStep:
@@ -34,9 +43,16 @@ def record(pod: Object, content: UpdateRecord | None) -> PodStep:
 
 def resize(pod: Object, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
     """Change requests and limits of containers."""
-    containers = [{"name": name, "resources": resources} for name, resources in amounts.items()]
-    patch = {"spec": {"containers": containers}}
-    return PodStep(pod, patch, "resize", remedy=target.rules.replacing, denied_remedy=DENIED_REMEDY)
+    current, replacing = spec_amounts(pod), target.rules.replacing
+    adds = any(names_of(each) - names_of(current.get(name, {})) for name, each in amounts.items())
+    return PodStep(
+        pod,
+        _containers(pod, "resources", amounts),
+        "resize",
+        remedy=replacing,
+        denied_remedy=DENIED_ADDED if adds else DENIED_REMEDY,
+        capacity_remedy=f"{CAPACITY_REMEDY}. {replacing}",
+    )
 
 
 class Change(NamedTuple):
@@ -64,10 +80,18 @@ def change(
     content = None
     ended = ends(pod, previous)
     if restarts or lowers or ended:
-        changed_at, amounts = timestamp(now), previous.amounts
-        content = UpdateRecord(target.revision, changed_at, restarts, before, amounts, lowers=lowers, ended=ended)
+        content = UpdateRecord(
+            target.revision,
+            timestamp(now),
+            restarts,
+            before,
+            previous.amounts,
+            lowers=lowers,
+            ended=ended,
+            added=previous.added,
+        )
     keeps = not (images.keys() | arguments) & {target.containers[0]} and not lowers
-    return Change(PodStep(pod, _patch(target.revision, images, changed | annotation(content))), keeps)
+    return Change(PodStep(pod, _patch(pod, target.revision, images, changed | annotation(content))), keeps)
 
 
 def annotate(pod: Object, target: Target) -> PodStep | None:
@@ -90,7 +114,7 @@ def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, m
     content = msgspec.structs.replace(
         update, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
     )
-    return PodStep(pod, _patch(before.revision, before.images, annotations | annotation(content)))
+    return PodStep(pod, _patch(pod, before.revision, before.images, annotations | annotation(content)))
 
 
 def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
@@ -162,7 +186,16 @@ def _keeping(before: Before, images: Mapping[str, str]) -> Before:
     return msgspec.structs.replace(before, annotations={**before.annotations, ORIGIN_ANNOTATION: text_of(kept)})
 
 
-def _patch(revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:
+def _patch(pod: Object, revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:
     metadata = {"labels": {REVISION_LABEL: revision}, "annotations": dict(annotations)}
-    spec: dict[str, Any] = {"containers": [{"name": name, "image": image} for name, image in images.items()]}
-    return {"metadata": metadata} | ({"spec": spec} if images else {})
+    return {"metadata": metadata} | (_containers(pod, "image", images) if images else {})
+
+
+def _containers(pod: Object, field: str, values: Mapping[str, Any]) -> Object:
+    """A patch of one field of some containers, in the order of the pod.
+
+    A strategic merge patch also sets the order of the items that it lists, and the API server rejects a new order.
+    """
+    places = {container["name"]: place for place, container in enumerate(pod["spec"]["containers"])}
+    names = sorted(values, key=lambda name: places.get(name, len(places)))
+    return {"spec": {"containers": [{"name": name, field: values[name]} for name in names]}}

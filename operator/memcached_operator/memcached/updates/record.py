@@ -13,7 +13,8 @@ import msgspec
 from memcached_api import conditions as c
 from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.image import is_reference
-from memcached_api.resizing import PARTS, are_amounts
+from memcached_api.memcached.changes.resizing import PARTS, are_amounts
+from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kube.resource import nested_list, nested_map
 from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.times import time_of
@@ -66,7 +67,8 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     available. `amounts`: the requests and limits of the containers before they were changed. `lowers`: its limits
     become lower when the rest is in effect. `failed`: why the pod was restored, with a reason for Degraded. `tries`:
     the resizes that have failed. `again`: the resize is tried once more. `ended`: the containerIDs of the containers
-    that an earlier update has ended, by name.
+    that an earlier update has ended, by name. `added`: the names of the requests and limits that it or an earlier
+    update adds, such as `limits.cpu`, by container.
     """
 
     revision: str
@@ -80,6 +82,7 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     tries: int = 0
     again: bool = False
     ended: dict[str, str] = {}
+    added: dict[str, list[str]] = {}
 
 
 def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
@@ -91,7 +94,8 @@ def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
     names = {container["name"] for container in nested_list(pod, "spec", "containers")}
     if not _is_valid(record, names):
         return None
-    return msgspec.structs.replace(record, failed=truncate(" ".join(record.failed.split()), MAX_MESSAGE))
+    failed = quote_if_needed(truncate(" ".join(record.failed.split()), MAX_MESSAGE), MAX_MESSAGE)
+    return msgspec.structs.replace(record, failed=failed)
 
 
 def is_unreadable(pod: Mapping[str, Any]) -> bool:
@@ -150,7 +154,7 @@ def _is_valid(record: UpdateRecord, names: set[str]) -> bool:
     return (
         _REVISION.fullmatch(record.revision) is not None
         and (record.before is None or _REVISION.fullmatch(record.before.revision or "none") is not None)
-        and {*record.restarts, *images, *(record.amounts or {}), *record.ended} <= names
+        and {*record.restarts, *images, *(record.amounts or {}), *record.ended, *record.added} <= names
         and all(map(is_reference, images.values()))
         and are_amounts(record.amounts or {})
         and all(amounts.keys() <= set(PARTS) for amounts in (record.amounts or {}).values())

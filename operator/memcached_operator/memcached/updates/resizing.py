@@ -11,12 +11,13 @@ from typing import Final
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.resizing import Amounts
+from memcached_api.memcached.changes.resizing import Amounts
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import patches
 from memcached_operator.memcached.updates.amounts import (
     Obstacle,
+    adds_memory_limit,
     allocated_amounts,
     amounts_of,
     effective_limits,
@@ -24,6 +25,7 @@ from memcached_operator.memcached.updates.amounts import (
     is_in_effect,
     is_infeasible,
     lowers_memory_limit,
+    names_of,
     obstacle,
     plain,
     spec_amounts,
@@ -50,8 +52,31 @@ def has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | Non
 def needs_new_pod(pod: Object, target: Target) -> bool:
     """Whether the cluster cannot give a pod the amounts of the target."""
     amounts, current = missing(pod, target.amounts()), spec_amounts(pod)
-    lower = any(lowers_memory_limit(desired, current.get(name, {})) for name, desired in amounts.items())
+    lower = any(_limits_memory(desired, current.get(name, {})) for name, desired in amounts.items())
     return bool(amounts) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
+
+
+def keeps_added(pod: Object, target: Target, record: UpdateRecord | None) -> bool:
+    """Whether a pod keeps an amount that an earlier update added, and that the target lacks: none can be removed."""
+    current, desired = spec_amounts(pod), target.amounts()
+    added = record.added.items() if record else ()
+    return any((names_of(current[name]) - names_of(desired.get(name, {}))).intersection(names) for name, names in added)
+
+
+def _added(pod: Object, target: Target, record: UpdateRecord) -> dict[str, list[str]]:
+    """The names of the amounts, by container, that a pod gets although it did not have them before the update."""
+    current = spec_amounts(pod)
+    names = {
+        name: sorted({*record.added.get(name, ()), *(names_of(amounts) - names_of(current[name]))})
+        for name, amounts in target.amounts().items()
+        if name in current
+    }
+    return {name: added for name, added in names.items() if added}
+
+
+def _limits_memory(new: Amounts, old: Amounts) -> bool:
+    """Whether a memory limit becomes lower, or is added."""
+    return lowers_memory_limit(new, old) or adds_memory_limit(new, old)
 
 
 def missing(pod: Object, desired: Mapping[str, Amounts]) -> dict[str, Amounts]:
@@ -119,7 +144,8 @@ def failed(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> 
 
     The resize is tried again, if a write can: where a limit cannot be lowered, the pod asks for the new one already.
     """
-    message = f"{record.failed}. It uses its previous resources again, and its items are kept"
+    added = ", apart from added amounts," if record.added else ","
+    message = f"{record.failed}. It uses its previous resources again{added} and its items are kept"
     if not missing(pod, target.amounts()):
         return stuck(pod, c.APPLY_FAILED, f"{message}. Request less in the spec. {target.rules.replacing}")
     at = next_try(record, now)
@@ -152,6 +178,7 @@ def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: dateti
         revision=target.revision,
         since=timestamp(now),
         amounts=current.amounts or _own(target, spec_amounts(pod)),
+        added=_added(pod, target, current),
         failed="",
         tries=0,
         again=False,
@@ -175,14 +202,15 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -
     if found is None and left > 0:
         return slot_of(pod, SlotState.BUSY, RESIZING, after=left)
     late = f"the resize has not finished within {PROGRESS_DEADLINE // MINUTE} minutes"
-    found = found or Obstacle(late, "Set the previous values again")
+    found = found or Obstacle(late)
     message = f"its node cannot resize it: {found.cause}"
     # Earlier, the condition can be about the previous resize, because the node may not have seen the latest one.
     settled_in = (SETTLED - waited).total_seconds() if is_infeasible(pod) else None
     if settled_in is not None and settled_in <= 0:
         step = patches.record(pod, _failed(pod, target, record, message, now))
         return slot_of(pod, SlotState.UNFINISHED, RESIZING, step)
-    message = f"{message}. It keeps its items and its current resources. {found.remedy}. {target.rules.replacing}"
+    remedy = found.remedy or (patches.UNDO_ADDED if record.added else patches.UNDO)
+    message = f"{message}. It keeps its items and its current resources. {remedy}. {target.rules.replacing}"
     return stuck(pod, c.APPLY_FAILED, message, after=settled_in)
 
 
@@ -215,6 +243,4 @@ def _possible(pod: Object, target: Target, amounts: Mapping[str, Amounts]) -> di
     current, lacking = spec_amounts(pod), missing(pod, amounts)
     if target.resize is Resize.ANY:
         return lacking
-    return {
-        name: desired for name, desired in lacking.items() if not lowers_memory_limit(desired, current.get(name, {}))
-    }
+    return {name: desired for name, desired in lacking.items() if not _limits_memory(desired, current.get(name, {}))}

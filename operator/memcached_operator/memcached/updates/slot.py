@@ -18,6 +18,8 @@ from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of,
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.workloads.times import earliest
 
+REPLACING: Final = "is being replaced"
+
 MAX_IMAGE: Final = 255
 """Characters of an image in a message."""
 MAX_DIGITS: Final = 10
@@ -90,6 +92,8 @@ def _confirmed(pod: Object, record: UpdateRecord, now: datetime) -> Slot:
 
 def _abandoned(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod whose update to another revision was not completed, or failed."""
+    if resizing.keeps_added(pod, target, record):
+        return slot_of(pod, SlotState.OUTDATED, REPLACING, patches.delete(pod))
     new_record = None
     if record.restarts:
         new_record = UpdateRecord(target.revision, record.since, record.restarts)
@@ -108,7 +112,7 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
         record = UpdateRecord("", ended=ends(pod, record))
     unseen = confirmation.seconds_until_seen(pod, record, target, now) if record else 0
     if origin is None or _needs_replacement(pod, target, origin) or observed.never_started(pod, target.containers[0]):
-        slot = slot_of(pod, SlotState.OUTDATED, "is being replaced", patches.delete(pod))
+        slot = slot_of(pod, SlotState.OUTDATED, REPLACING, patches.delete(pod))
     elif restarting := max(unseen, observed.seconds_until_restarted(pod, now)):  # so that the kubelet sees each step
         slot = slot_of(pod, SlotState.BUSY, "restarts", after=restarting)
     else:
@@ -166,12 +170,15 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
 
 def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
     """Whether only a new pod has what the target asks for."""
-    if origin.fixed != target.origin.fixed or origin.images.keys() != target.origin.images.keys():
+    if not target.accepts(origin):
         return True
     old, new = target.annotations(pod), target.annotations(target.template)
     if any(_number(new[name]) < _number(old[name]) for name in target.rules.growing):
         return True
-    if target.resize is None or not has_other_amounts(target, origin, record_of(pod)):
+    record = record_of(pod)
+    if resizing.keeps_added(pod, target, record):
+        return True
+    if target.resize is None or not has_other_amounts(target, origin, record):
         return False
     return resizing.needs_new_pod(pod, target)
 

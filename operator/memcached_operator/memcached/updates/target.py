@@ -1,17 +1,23 @@
 """The target of an update of pods, and the parts of a running pod that a kind can change."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_api.resizing import Amounts
+from memcached_api.memcached.changes.resizing import Amounts, can_resize, shape
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.updates.origin import Origin
+from memcached_operator.memcached.updates.origin import Digest, Origin
 from memcached_operator.memcached.warm_up import timeout_of
 
 REVISION_LABEL: Final = "controller-revision-hash"
 """Label of a pod: the revision of the pod template. The StatefulSet counts a pod with its latest one as updated."""
+
+
+def _unknown(_: Mapping[str, Amounts]) -> str:
+    """The digest of no template."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -21,6 +27,7 @@ class InPlace:
     `annotations`: those of the pod template that can change. `arguments`: that of them with which the first container
     restarts, upon a signal of the container `agent`, which is ready only if the arguments are in effect.
     `growing`: those of them whose numbers can only grow. `replace`: how a user has all pods replaced, for messages.
+    `digest`: that of the pod template of the spec, which need not be the one to which pods are updated.
     """
 
     annotations: tuple[str, ...]
@@ -28,6 +35,7 @@ class InPlace:
     agent: str
     growing: frozenset[str]
     replace: str
+    digest: Digest = field(default=_unknown)
 
     @property
     def replacing(self) -> str:
@@ -62,6 +70,26 @@ class Target:
     def amounts(self) -> dict[str, Amounts]:
         """Requests and limits by container."""
         return dict(self.origin.resources)
+
+    def accepts(self, origin: Origin) -> bool:
+        """Whether a pod of an origin differs only in parts that can change, if the cluster can resize it.
+
+        The digest of a template depends on the names of its amounts. If the template is that of the spec, its digest
+        with the amounts of the pod shows whether anything else differs.
+        """
+        own = self.origin
+        if origin.images.keys() != own.images.keys():
+            return False
+        if origin.fixed == own.fixed:
+            return True
+        before, after = (self._in_order(each.resources) for each in (origin, own))
+        if shape(before) == shape(after) or not can_resize(after, before):
+            return False
+        return (self.rules.digest(after), self.rules.digest(before)) == (own.fixed, origin.fixed)
+
+    def _in_order(self, amounts: Mapping[str, Amounts]) -> dict[str, Amounts]:
+        """Amounts by container, in the order of the template."""
+        return {name: amounts.get(name, {}) for name in self.containers}
 
     @property
     def warm_up(self) -> int:

@@ -101,6 +101,16 @@ CHANGES: dict[str, Change] = {
         ("args", "resources"),
         RESTARTED,
     ),
+    "several": Change(
+        warm(**sized("256Mi")),
+        {
+            **warm(**sized("512Mi"), image=OTHER_IMAGE),
+            "agent": {"image": OTHER_AGENT_IMAGE, "resources": {"limits": {"cpu": "1", "memory": "64Mi"}}},
+        },
+        (PATCH, RESIZE, PATCH),
+        ("resources", f"image {MEMCACHED}", f"image {AGENT}"),
+        {MEMCACHED: 1, AGENT: 1},
+    ),
     "cold": Change(stable(), stable(image=OTHER_IMAGE), (DELETE,), ("delete",), cold=True),
     "memory-down": Change(
         monitored(cache={"memory": "128Mi"}),
@@ -110,7 +120,8 @@ CHANGES: dict[str, Change] = {
         cold=True,
     ),
 }
-"""`image`: a new image of memcached, which keeps its items. `cold`: the same, without them."""
+"""`image`: a new image of memcached, which keeps its items. `cold`: the same, without them. `several`: images and
+resources of both containers."""
 
 MISSING_IMAGES: dict[str, Change] = {
     "image": replace(

@@ -1,5 +1,6 @@
 """Which pod is updated next, and with which step."""
 
+from itertools import combinations
 from typing import Any
 
 import msgspec
@@ -185,6 +186,49 @@ def test_limits_rise_before_the_rest() -> None:
     assert (waiting.step, waiting.doing) == (None, {"cache-0": "is being resized"})
     resized = with_limit(requested, "256Mi", in_effect=True)
     assert kind(decided(target, resized).step) == "cache-0 updated"
+
+
+MORE: dict[str, Any] = {
+    "image": "memcached:2",
+    "agent": "agent:2",
+    "limit": "256Mi",
+    "agent_limit": "96Mi",
+    "cpu": "20m",
+    "annotations": {ARGS: "-c 2", MEMORY: "128"},
+}
+"""Another value of each part of a pod that can change in place."""
+COMBINATIONS = [parts for count in (1, 2, len(MORE)) for parts in combinations(MORE, count)]
+OTHER: Object = {"name": "m-proxy", "image": "proxy:1", "resources": {}}
+ORDERS: dict[str, list[int]] = {"alone": [0, 1], "first": [2, 0, 1], "between": [0, 2, 1], "reversed": [1, 2, 0]}
+"""The order of memcached, the agent and OTHER in a pod, as another client's webhook may have changed it."""
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS.keys())
+@pytest.mark.parametrize("parts", COMBINATIONS, ids=" ".join)
+def test_patches_list_containers_in_the_order_of_the_pod(parts: tuple[str, ...], order: list[int]) -> None:
+    """The API server takes another order of a strategic merge patch for a new order of the containers."""
+    target = changed(**{part: MORE[part] for part in parts})
+
+    def with_others(containers: list[Object]) -> Object:
+        return {"initContainers": [OTHER], "containers": [[*containers, OTHER][place] for place in order]}
+
+    before = created(0, BEFORE, record=RAISED)
+    pod = {**before, "spec": with_others(before["spec"]["containers"])}
+    resized = [
+        {**each, "image": old["image"]}
+        for each, old in zip(target["spec"]["containers"], before["spec"]["containers"], strict=True)
+    ]
+    done = {**created(0, target, record=RAISED), "spec": with_others(resized)}
+    done["metadata"]["annotations"][ORIGIN_ANNOTATION] = OF_BEFORE
+    steps = [decided(target, each).step for each in (pod, done)]
+    found: dict[str, Object] = {}
+    for step in steps:
+        listed: list[Object] = ((step and step.patch) or {}).get("spec", {}).get("containers", [])
+        places = [["memcached", "agent", "m-proxy"].index(each["name"]) for each in listed]
+        assert places == [place for place in order if place in places]
+        found |= {f"{each['name']} {name}": each for each in listed for name in each if name != "name"}
+    expected = {"limit": "memcached resources", "image": "memcached image", "agent": "agent image"}
+    assert found.keys() == {expected.get(part, "agent resources") for part in parts if part != "annotations"}
 
 
 def test_limits_fall_after_the_rest() -> None:

@@ -28,14 +28,12 @@ def template(
     annotations: dict[str, str] | None = None,
     cpu: str = "10m",
     agent_limit: str = "48Mi",
+    more: dict[str, str] | None = None,
 ) -> Object:
-    """A pod template of two containers."""
-    first = {"name": "memcached", "image": image, "resources": {"limits": {"memory": limit}}}
-    second = {
-        "name": "agent",
-        "image": agent,
-        "resources": {"limits": {"memory": agent_limit}, "requests": {"cpu": cpu}},
-    }
+    """A pod template of two containers. `more`: further limits of the first one. No `agent_limit`: empty."""
+    first = {"name": "memcached", "image": image, "resources": {"limits": {"memory": limit, **(more or {})}}}
+    limits = {"limits": {"memory": agent_limit}} if agent_limit else {}
+    second = {"name": "agent", "image": agent, "resources": {**limits, "requests": {"cpu": cpu}}}
     given: Object = {
         "metadata": {"labels": {}, "annotations": annotations or {}},
         "spec": {"containers": [first, second]},
@@ -123,10 +121,14 @@ def statefulset(target: Object, size: int = 3, **changed: Any) -> Object:
 
 
 def decided(
-    target: Object, *pods: Object, resize: Resize | None = Resize.ANY, size: int | None = None
+    target: Object,
+    *pods: Object,
+    resize: Resize | None = Resize.ANY,
+    size: int | None = None,
+    rules: InPlace = RULES,
 ) -> UpdateDecision:
     """The update of these pods to a template."""
-    found = decide(statefulset(target, len(pods) if size is None else size), pods, RULES, resize, NOW)
+    found = decide(statefulset(target, len(pods) if size is None else size), pods, rules, resize, NOW)
     assert found is not None
     return found
 

@@ -264,13 +264,17 @@ class Cluster:
         else:
             kubelet = self.kubelets[name]
             before = kubelet.wanted(MEMCACHED)
-            self.put(name, _merged(stored, step.patch))
+            self.put(name, self.patched(stored, step))
             kubelet.changed = self.now if kubelet.wanted(MEMCACHED) != before else kubelet.changed
         if not self.faulty or self.chance.random() < 0.9:
             self.seen[name] = self.objects[name]
             self.wake(OPERATOR, 0)
         else:
             self.unclear = name
+
+    def patched(self, stored: Object, step: PodStep) -> Object:
+        """The pod after a step that changes it."""
+        return _merged(stored, step.patch or {})
 
     def _write_status(self, status: Object, now: datetime) -> None:
         cr = self.objects[CR]

@@ -5,9 +5,10 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
+from memcached_api.memcached.changes.resizing import Amounts
 from memcached_operator.kind import PodStep, Resize
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, spec_amounts
+from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, names_of, spec_amounts
 from support.kubelet import MEMCACHED
 from unit.memcached.walks.cluster import CR, SET, Cluster
 
@@ -36,6 +37,9 @@ class Checks:
         self.writes[key] = self.writes.get(key, 0) + 1
         assert self.cluster.faulty or self.writes[key] <= MAX_WRITES, "the writes do not end"
         assert self.cluster.resize or step.subresource != "resize", "the cluster cannot resize"
+        listed = [each["name"] for each in (patch or {}).get("spec", {}).get("containers", ())]
+        names = [each["name"] for each in pod["spec"]["containers"]]
+        assert listed == [name for name in names if name in listed], "the API server rejects a new order"
         if kubelet.tampered:
             return
         if patch is None:
@@ -91,6 +95,8 @@ class Checks:
         first = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == MEMCACHED]
         if created["fixed"] != target["fixed"] or not first or not first[0].get("containerID"):
             return True
+        if any(_extra(own, target["resources"].get(name, {})) for name, own in spec_amounts(pod).items()):
+            return True
         if int(new.get(MEMORY_ANNOTATION, 0)) < int(old.get(MEMORY_ANNOTATION, 0)):
             return True
         amounts = spec_amounts(pod)
@@ -107,14 +113,22 @@ class Checks:
             found = pod["metadata"]["annotations"]
             assert {each: found.get(each) for each in wanted} == wanted, f"{name} has other annotations"
             assert RECORD_ANNOTATION not in found, f"{name} has a record"
-            for own, spec in zip(pod["spec"]["containers"], template["spec"]["containers"], strict=True):
+            containers = {each["name"]: each for each in pod["spec"]["containers"]}
+            for spec in template["spec"]["containers"]:
+                own = containers[spec["name"]]
                 image = own["image"].removeprefix("mirror/")
                 assert kubelet.tampered or image == spec["image"], f"{name} has the image {image}"
                 assert kubelet.ran[own["name"]] == kubelet.wanted(own["name"]), f"{name} runs something else"
                 if self.cluster.resize is Resize.ANY and not kubelet.tampered:
                     assert has_amounts(own["resources"], spec["resources"]), f"{name} has other amounts"
+                    assert not _extra(own["resources"], spec["resources"]), f"{name} keeps an added amount"
                     allocated = kubelet.allocated[own["name"]]
                     assert not lowers_memory_limit(allocated, spec["resources"]), f"{name} has a lower limit"
+
+
+def _extra(amounts: Amounts, desired: Amounts) -> set[str]:
+    """The amounts that are not desired. Only a new pod is without one."""
+    return names_of(amounts) - names_of(desired)
 
 
 def _restarts(pod: Object, patch: Object) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.updates.patches import UNDO_ADDED
 from unit.memcached.walks.cluster import CR, Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_walks import first_spec
@@ -35,6 +36,7 @@ def spec(**changes: Any) -> Object:
 
 CACHE: Final = {"memory": "64Mi", "warmRestart": True, "maxConnections": 1024}
 MORE: Final = {"resources": {"requests": {"cpu": "20m"}}}
+LIMITED: Final = {"resources": {"requests": {"cpu": "20m"}, "limits": {"cpu": "1"}}}
 NEW_AGENT: Final = {"agent": {"image": "agent:9", "resources": {"limits": {"memory": "48Mi"}}}}
 REPLACE: Final = "To replace the pods and lose their items, set spec.rollout.restartedAt to the current time"
 
@@ -42,6 +44,12 @@ REPLACE: Final = "To replace the pods and lose their items, set spec.rollout.res
 def set_back(cluster: Cluster) -> None:
     """Set the previous values again."""
     cluster.change_spec(spec())
+
+
+def request_less(cluster: Cluster) -> None:
+    """Request less."""
+    cluster.nodes.room = ""  # it is the reason why the nodes refuse any change
+    cluster.change_spec(spec(resources={**LIMITED["resources"], "requests": {"cpu": "15m"}}))
 
 
 def restart(cluster: Cluster) -> None:
@@ -74,6 +82,13 @@ RUNTIME: Final = "its node cannot resize it: the runtime cannot update container
 CASES: dict[str, Case] = {
     "a runtime that cannot resize: set back": Case(
         {"room": "Error"}, MORE, (RUNTIME, "Set the previous values"), set_back
+    ),
+    "a runtime that cannot add a limit: set back": Case({"room": "Error"}, LIMITED, (RUNTIME, UNDO_ADDED), set_back),
+    "a node without room, and a new limit: set back": Case(
+        {"room": "Infeasible"}, LIMITED, ("again, apart from added amounts, and",), set_back
+    ),
+    "a node without room, and a new limit: request less": Case(
+        {"room": "Infeasible"}, LIMITED, ("request less in the spec",), request_less
     ),
     "a runtime that cannot resize: replace": Case({"room": "Error"}, MORE, (RUNTIME, REPLACE), restart),
     "a node without room at present": Case(

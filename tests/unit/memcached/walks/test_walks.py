@@ -20,6 +20,7 @@ WALKS: Final = int(os.environ.get("WALKS", "20"))
 UNFAIR: Final = 40
 SETTLED: Final = 2700.0
 """Events of the unfair part, and seconds of the fair one: the longest back-off is 30 minutes."""
+LIMIT: Final[Object] = {"limits": {"cpu": "1"}}
 MISSING: Final = ("memcached:9", "agent:9")
 FORGED: Final = (
     "",
@@ -71,7 +72,7 @@ def next_spec(chance: random.Random, spec: Object, images: tuple[str, ...] = ("1
         {"agent": {**spec["agent"], "resources": {"limits": {"memory": chance.choice(("48Mi", "96Mi"))}}}},
         {"cache": {**spec["cache"], "maxConnections": chance.choice((512, 1024, 8192))}},
         {"cache": {**spec["cache"], "memory": chance.choice(("64Mi", "128Mi"))}},
-        {"resources": {"requests": {"cpu": chance.choice(("10m", "20m"))}}},
+        {"resources": {"requests": {"cpu": chance.choice(("10m", "20m"))}, **chance.choice(({}, LIMIT))}},
         {"size": chance.choice((1, 2, 3, 3, 4))},
         {"rollout": {**spec["rollout"], "maxUnavailable": chance.choice((1, 1, 2, 3))}},
         {"rollout": {**spec["rollout"], "paused": chance.random() < 0.5}},

@@ -11,8 +11,9 @@ ARGUMENTS: Final = ("spec.cache.maxConnections", "spec.cache.verbosity", "spec.c
 RESOURCES: Final = ("spec.resources.", "spec.agent.resources.")
 AGENT: Final = (("tls",), ("auth",), ("monitoring",), ("rollout", "warmUp"))
 """The sections with which the pods have an agent."""
-KEPT: Final = ("spec.tls.secretName", "spec.rollout.paused", "spec.rollout.maxUnavailable")
-"""Fields that the advice names, but does not tell the user to change, or that change no pod."""
+KEPT: Final = ("spec.tls.secretName", "spec.auth.secretName", "spec.rollout.paused", "spec.rollout.maxUnavailable")
+"""Fields that the advice names, but does not tell the user to change, whose loss it names itself, or that change no
+pod."""
 
 
 def sentences(cr: Object, advice: Iterable[str]) -> Iterator[str]:

@@ -31,6 +31,7 @@ ADVICE: Final[dict[str, Object]] = {
     "lower spec.cache.verbosity": {"cache": {"verbosity": 2}},
     "add spec.podTemplate.spec.tolerations": {"podTemplate": {"spec": {"tolerations": [{"operator": "Exists"}]}}},
     "renew the Secret in spec.tls.secretName": {},
+    "set spec.auth.secretName to it: this replaces the pods, and their items are lost": {},
 }
 
 

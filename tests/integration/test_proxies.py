@@ -18,6 +18,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES, memcachedproxy
 from support.draining import condition
+from support.kubernetes import NEW_TRAFFIC, TRAFFIC
 
 pytestmark = pytest.mark.server
 
@@ -83,6 +84,34 @@ def test_proxy_that_is_created_first_follows_the_size_of_its_cache(plane: Contro
         await patch(client, key, {"metadata": {"labels": {"a": "b"}}})
         await asyncio.to_thread(audit.wait_until_quiet, QUIET, namespace)
         assert audit.writes(namespace) == {"patch memcachedproxies": 1}, "this patch"
+
+    run_operator(plane, (namespace,), scenario, kinds=KINDS)
+
+
+def test_traffic_distribution_of_an_older_cluster_has_a_remedy(
+    plane: ControlPlane, version: str, namespace: str
+) -> None:
+    key = Key(MEMCACHEDPROXIES, namespace, "front")
+
+    async def message(client: ApiClient, part: str) -> bool:
+        return part in condition(await client.get(key) or {}, "Degraded").get("message", "")
+
+    async def distribution(client: ApiClient) -> str | None:
+        return nested_map(await client.get(Key(SERVICES, namespace, "front")) or {}, "spec").get("trafficDistribution")
+
+    async def scenario(client: ApiClient) -> None:
+        await create(client, cache(namespace, size=1, identity="Stable", image=RELEASE))
+        await make(client, front(namespace, size=1, service={"trafficDistribution": "PreferSameNode"}))
+        if not NEW_TRAFFIC.applies(version):
+            assert await eventually(lambda: message(client, "Upgrade the cluster to Kubernetes 1.34 or later, or "))
+            assert await distribution(client) is None
+            await patch(client, key, {"spec": {"service": {"trafficDistribution": "PreferClose"}}})
+        if TRAFFIC.applies(version):
+            await wait_until_ready(client, namespace, "front", MEMCACHEDPROXIES)
+            wanted = "PreferSameNode" if NEW_TRAFFIC.applies(version) else "PreferClose"
+            assert await distribution(client) == wanted
+        else:
+            assert await eventually(lambda: message(client, "Upgrade the cluster to Kubernetes 1.31 or later, or "))
 
     run_operator(plane, (namespace,), scenario, kinds=KINDS)
 

@@ -6,6 +6,7 @@ library, so that it starts quickly.
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -114,7 +115,16 @@ def get(state: Mapping[str, Any], arguments: list[str], words: list[str]) -> Non
     if len(arguments) == 2:
         say(json.dumps({"kind": "List", "items": listed}))
         return
-    say(json.dumps(named(listed, arguments)))
+    template = next((word.removeprefix("-o=jsonpath=") for word in words if word.startswith("-o=jsonpath=")), "")
+    obj = named(listed, arguments)
+    say(re.sub(r"\{\.([\w.]+)\}", lambda match: field(obj, match[1]), template) or json.dumps(obj))
+
+
+def field(obj: Object, path: str) -> str:
+    """A field as kubectl's jsonpath prints it; empty without it."""
+    name, _, rest = path.partition(".")
+    value = obj.get(name, {} if rest else "")
+    return field(value, rest) if rest else value if isinstance(value, str) else json.dumps(value)
 
 
 def named(listed: list[Object], arguments: list[str]) -> Object:

@@ -150,7 +150,7 @@ _TYPES: Table = {
     "number as timeout": ({"timeouts": {"read": 1}}, ("spec.timeouts.read", "must be of type string")),
     "unknown traffic distribution": (
         {"service": {"trafficDistribution": "Local"}},
-        ("spec.service.trafficDistribution", "Local", "PreferClose"),
+        ("spec.service.trafficDistribution", "Local", "PreferClose", "PreferSameZone", "PreferSameNode"),
     ),
     "unknown field": ({"replicas": 3}, ('unknown field "spec.replicas"',)),
     "namespace of the reference": (
@@ -190,6 +190,9 @@ VALID: dict[str, dict[str, Any]] = {
     "ports of the agent without one": {"port": 9150, "monitoring": {"enabled": False}},
     "port of the agent's connection without TLS": {"port": 11210, "monitoring": {}},
     "surge of no pod": {"rollout": {"maxSurge": 0}},
-    "proxies in the zone of the client": {"service": {"trafficDistribution": "PreferClose"}},
+    **{
+        f"traffic distribution {value}": {"service": {"trafficDistribution": value}}
+        for value in ("PreferClose", "PreferSameZone", "PreferSameNode")
+    },
 }
 """Valid specs that are close to a rule."""

@@ -36,6 +36,12 @@ LABEL_KEYS: Final = Difference(
     "Terms of pod affinities have `matchLabelKeys` and `mismatchLabelKeys`.",
     "On 1.30, the API server removes these fields from the pods. `Degraded` reports it.",
 )
+TRAFFIC: Final = Difference(
+    "1.31",
+    "Services have `trafficDistribution`.",
+    "On 1.30, the API server removes this field from the Service of a [MemcachedProxy](proxy.md#traffic-distribution). "
+    "`Degraded` reports it.",
+)
 RESIZE: Final = Difference(
     "1.33",
     "Containers of running pods can be resized in place (`pods/resize`).",
@@ -64,6 +70,12 @@ CLAIMS: Final = Difference(
     "Pod templates have `resourceClaims`.",
     "The admission policies prevent the controller from setting this field. On earlier versions, the API server "
     "removes or rejects it.",
+)
+NEW_TRAFFIC: Final = Difference(
+    "1.34",
+    "`trafficDistribution` of a Service can be `PreferSameZone` or `PreferSameNode`.",
+    "On 1.31 to 1.33, the API server rejects the Service of a [MemcachedProxy](proxy.md#traffic-distribution) with "
+    "these values, and `Degraded` is `True` with the reason `ApplyFailed`.",
 )
 VALUES: Final = Difference(
     "1.35",
@@ -96,11 +108,13 @@ UNAVAILABLE_SLOTS: Final = Difference(
 )
 DIFFERENCES: Final = (
     LABEL_KEYS,
+    TRAFFIC,
     RESIZE,
     RATCHETING,
     USER_NAMESPACES,
     LOWER_MEMORY,
     CLAIMS,
+    NEW_TRAFFIC,
     VALUES,
     FILE_KEYS,
     STRICT_RANGES,

@@ -38,6 +38,18 @@ def test_owner_of_every_child_is_known_by_its_name(path: Path) -> None:
     assert unknown == []
 
 
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_pods_have_no_local_storage_that_keeps_cluster_autoscaler_from_removing_their_node(path: Path) -> None:
+    """It counts `hostPath` and `emptyDir`, except in memory (autoscaler cluster-autoscaler/utils/drain)."""
+    volumes: list[Object] = [
+        volume
+        for child in goldens.objects(path)[1:]
+        for volume in nested_field(child, "spec", "template", "spec", "volumes") or ()
+    ]
+    local = [volume for volume in volumes if volume.keys() & {"hostPath", "emptyDir"}]
+    assert [volume for volume in local if volume.get("emptyDir", {}).get("medium") != "Memory"] == []
+
+
 @pytest.mark.parametrize("path", goldens.released().values(), ids=goldens.released().keys())
 def test_upgrade_does_not_change_children_of_an_earlier_release(path: Path) -> None:
     cr, *before = goldens.objects(path)

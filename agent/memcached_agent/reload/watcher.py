@@ -130,7 +130,7 @@ class FileWatcher(Generic[C, V]):
         await self._source.apply(value)
         self._applied, self.successful, self.succeeded_at, self._problem = state, True, self._clock(), ""
         self._verified = content
-        log.info("memcached uses the current %s", self.name)
+        log.info("memcached uses the %s in the files from the kubelet", self.name)
 
     def _forget_success_of_other(self, content: C) -> None:
         """Report content that was never verified as not used. A memcached that restarts reads the same content."""

@@ -80,9 +80,10 @@ class Service(placing.Service, frozen=True, rename="camel"):
     labels: Labels = field(default_factory=dict[str, str])
     """Labels of the Service. Keys that the operator sets are rejected."""
 
-    traffic_distribution: Literal["PreferClose"] | None = None
-    """`PreferClose`: clients connect to proxies in their own zone, if there are any. Requires Kubernetes 1.31. Defaults
-    to all proxies."""
+    traffic_distribution: Literal["PreferClose", "PreferSameZone", "PreferSameNode"] | None = None
+    """`PreferSameZone`: clients connect to proxies in their own zone, if there are any. `PreferSameNode`: to those on
+    their own node, otherwise in their own zone, if there are any. Both require Kubernetes 1.34. `PreferClose`: the
+    former name of `PreferSameZone`, requires Kubernetes 1.31. Defaults to all proxies."""
 
 
 class MemcachedProxySpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

@@ -25,8 +25,10 @@ from memcached_operator.workloads.workload import workload_state
 
 TRAFFIC_REMOVED: Final = (
     "spec.service.trafficDistribution: this API server removes the field, so clients connect to proxies in all zones. "
-    "Upgrade the cluster to Kubernetes 1.31 or later, or remove it"
+    "Upgrade the cluster to Kubernetes {} or later, or remove it"
 )
+TRAFFIC_SINCE: Final = {"PreferClose": "1.31", "PreferSameZone": "1.34", "PreferSameNode": "1.34"}
+"""The first release of Kubernetes that supports a value by default (kubernetes pkg/features/kube_features.go)."""
 
 
 def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], DesiredStatus]:
@@ -125,4 +127,4 @@ def _removed_fields(snapshot: Snapshot, spec: MemcachedProxySpec | None, outcome
     service = snapshot.child(SERVICES)
     wanted = spec.service and spec.service.traffic_distribution
     if wanted and service is not None and nested_map(service, "spec").get("trafficDistribution") is None:
-        yield TRAFFIC_REMOVED
+        yield TRAFFIC_REMOVED.format(TRAFFIC_SINCE[wanted])

@@ -19,6 +19,9 @@ INVALID = 422
 IMMUTABLE = ("field is immutable", "may not change once set", "updates to statefulset spec for fields other than")
 """Parts of the error messages about such a field. The last one is that of StatefulSets up to Kubernetes 1.36."""
 
+NEW_TRAFFIC = "spec.trafficDistribution: Unsupported value"
+"""Part of the error message of Kubernetes 1.31 to 1.33 about the values `PreferSameZone` and `PreferSameNode`."""
+
 API_PERIOD = 10.0
 """Seconds until such a write is repeated. Usually the watch has reported the missing API before."""
 
@@ -123,7 +126,12 @@ class Result:
 
 
 def _remedy(key: Key, error: ApiError) -> str:
-    """The remedy for a field that the API server does not let anyone change, such as in a restored object."""
+    """The remedy for a value that this API server is too old for, or for a field that it does not let anyone change,
+    such as in a restored object."""
+    if error.code == INVALID and key.resource == SERVICES and NEW_TRAFFIC in error.message:
+        return (
+            ". Upgrade the cluster to Kubernetes 1.34 or later, or set spec.service.trafficDistribution to PreferClose"
+        )
     child = f"{key.resource.kind.lower()}/{key.name}"
     command = f"kubectl delete -n {key.namespace} --cascade=orphan --wait=false {child}"
     if error.code != INVALID or not any(text in error.message for text in IMMUTABLE):

@@ -8,6 +8,7 @@ from typing import Final
 
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model import secrets
 from kubectl_memcached.model.objects import APP_SERVICES, PROXIES, RESOURCE, Object, selector, text
 from kubectl_memcached.model.pods import Pod, pods
 from kubectl_memcached.model.statistics import replies
@@ -143,6 +144,7 @@ class Secrets:
         self._kubectl = kubectl
         self._lock = threading.Lock()
         self._users: dict[tuple[str, str], list[tuple[bytes, bytes]]] = {}
+        self._immutable: set[tuple[str, str]] = set()
 
     def users(self, pod: Pod) -> list[tuple[bytes, bytes]]:
         """The users and passwords of the memcached of a pod. Raises PluginError."""
@@ -155,11 +157,18 @@ class Secrets:
                 self._users[key] = self._read(pod.namespace, name)
             return self._users[key]
 
+    def rejection(self, pod: Pod) -> str:
+        """The end of a sentence about the memcached of a pod that rejects the users of its Secret."""
+        name = pod.endpoint.login_secret
+        return secrets.rejection(name, immutable=(pod.namespace, name) in self._immutable)
+
     def _read(self, namespace: str, name: str) -> list[tuple[bytes, bytes]]:
         """Read a Secret. The message of an error contains nothing of it."""
         obj = self._kubectl.get(
             f"read Secret {name}, which has memcached's password", "secret", name, namespace=namespace
         )
+        if obj.get("immutable") is True:
+            self._immutable.add((namespace, name))
         try:
             content = base64.b64decode(text(obj, "data", "users"), validate=True)
         except ValueError:

@@ -12,7 +12,7 @@ from kubectl_memcached.cluster.caches import Secrets
 from kubectl_memcached.cluster.forward import forwarded
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.errors import ExitCode, PluginError
-from kubectl_memcached.memcached.connection import Connection, MemcachedError
+from kubectl_memcached.memcached.connection import Connection, MemcachedError, RejectedError
 from kubectl_memcached.model.pods import Pod
 
 AT_ONCE: Final = 8
@@ -46,6 +46,9 @@ class Session:
             with Connection(self.ports[port]) as connection:
                 connection.log_in(lambda: self.secrets.users(self.pod))
                 yield connection
+        except RejectedError as error:
+            reason = self.secrets.rejection(self.pod)
+            raise PluginError(f"memcached of {self.pod.name} {error}{reason}", ExitCode.POD) from None
         except MemcachedError as error:
             raise PluginError(f"memcached of {self.pod.name} {error}", ExitCode.POD) from None
 

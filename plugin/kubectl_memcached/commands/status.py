@@ -9,6 +9,7 @@ from rich.text import Text
 
 from kubectl_memcached import output
 from kubectl_memcached.cluster import proxies as cluster_proxies
+from kubectl_memcached.cluster import secrets as cluster_secrets
 from kubectl_memcached.cluster.caches import Cache, get_with_proxies, with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.cluster.reading import readings
@@ -16,7 +17,7 @@ from kubectl_memcached.commands import described, fleet, proxies
 from kubectl_memcached.commands.options import cluster_command, names_and_proxies, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, units
+from kubectl_memcached.model import conditions, secrets, units
 from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, text
 from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
@@ -59,7 +60,7 @@ def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, out
 class _Report:
     """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty.
 
-    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies.
+    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies. `about_secrets`: sentences.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class _Report:
         pod_readings: Sequence[rows.Reading],
         problem: str,
         found: tuple[Sequence[Object], Sequence[str]],
+        about_secrets: Sequence[str] = (),
     ) -> None:
         self.cr = cr
         self.shell = shell
@@ -80,7 +82,7 @@ class _Report:
         about_pods, losses = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell), list[str]()
         if not problem:
             losses = advices.losses_by(cr, self.rows, pod_readings, shell)
-        self.advice = [*advices.of_object(cr, shell), *about_pods, *losses, *about_proxies]
+        self.advice = [*advices.of_object(cr, shell), *about_secrets, *about_pods, *losses, *about_proxies]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
 
@@ -94,8 +96,10 @@ def _report(kubectl: Kubectl, cr: Object) -> _Report:
         cache: Cache = with_pods(kubectl, cr)
     except PluginError as error:
         return _Report(cr, shell, [], str(error), found)
+    known = cluster_secrets.read(kubectl, secrets.fields(cr), namespace) if cache.pods else {}
+    about_secrets = list(secrets.sentences(cr, cache.objects, known))
     with progress("Reading pods", len(cache.pods)) as shown:
-        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found)
+        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found, about_secrets)
 
 
 def _same_name(cr: Object, listed: Sequence[Object], shell: Shell) -> list[str]:

@@ -27,6 +27,10 @@ class MemcachedError(Exception):
     """memcached did not reply as expected: part of a sentence, such as `did not reply within 10 s`."""
 
 
+class RejectedError(MemcachedError):
+    """memcached rejects the login with each of the users."""
+
+
 class Connection:
     """A connection. Commands must not overlap. Use it as a context manager. Its methods raise MemcachedError."""
 
@@ -108,7 +112,7 @@ class Connection:
             self._send(b"set auth 0 0 %d\r\n%b\r\n" % (len(value), value))
             if self._until(b"\r\n") == b"STORED\r\n":
                 return
-        raise MemcachedError("rejects the login with the users in the Secret: it may not have reloaded them yet")
+        raise RejectedError("rejects the login with the users in the Secret")
 
     def _send(self, data: bytes) -> None:
         try:

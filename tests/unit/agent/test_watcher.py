@@ -102,7 +102,11 @@ def test_bad_content_is_not_applied_and_the_good_one_applied_again(kind: str, ca
         assert (source.applied, watched.successful, await watched.problem()) == (["one", "one"], True, "")
 
     run(scenario)
-    assert caplog.messages == ["memcached uses the current fake", "fake: the reason", "memcached uses the current fake"]
+    assert caplog.messages == [
+        "memcached uses the fake in the files from the kubelet",
+        "fake: the reason",
+        "memcached uses the fake in the files from the kubelet",
+    ]
 
 
 def test_same_content_is_tried_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

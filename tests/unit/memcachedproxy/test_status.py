@@ -182,8 +182,11 @@ def test_pause_names_the_remedy(paused: bool, remedy: str) -> None:
     assert found["Progressing"][2].endswith(f"to continue, {remedy}")
 
 
-def test_removed_traffic_distribution_is_a_notice() -> None:
-    cr = memcachedproxy(service={"trafficDistribution": "PreferClose"})
+@pytest.mark.parametrize(
+    ("value", "version"), [("PreferClose", "1.31"), ("PreferSameZone", "1.34"), ("PreferSameNode", "1.34")]
+)
+def test_removed_traffic_distribution_is_a_notice(value: str, version: str) -> None:
+    cr = memcachedproxy(service={"trafficDistribution": value})
     base = snapshot(*PODS, cr=cr)
 
     def message(spec: Object) -> str:
@@ -197,8 +200,8 @@ def test_removed_traffic_distribution_is_a_notice() -> None:
         found = STATUS(Snapshot(cr, children, base.pods), Outcome(), NOW).status
         return conditions(found)["Degraded"][2]
 
-    assert "Upgrade the cluster to Kubernetes 1.31" in message({})
-    assert message({"trafficDistribution": "PreferClose"}) == "All components are healthy"
+    assert f"Upgrade the cluster to Kubernetes {version} or later, or remove it" in message({})
+    assert message({"trafficDistribution": value}) == "All components are healthy"
 
 
 def test_change_of_the_slots_in_use_is_written_soon() -> None:

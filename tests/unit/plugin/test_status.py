@@ -20,10 +20,11 @@ sessions-1 node-2 1.6.45  3h12m 41%/64Mi  87%     0 12/995
 RESUME = "Run `kubectl memcached resume sessions -n shop --context=prod`."
 
 
-def secret(content: str = "web:secret\n") -> dict[str, Any]:
+def secret(content: str = "web:secret\n", **changed: Any) -> dict[str, Any]:
     """The Secret with memcached's users."""
     data = {"users": base64.b64encode(content.encode()).decode()}
-    return {"metadata": {"name": "sessions-users", "namespace": "shop"}, "data": data}
+    meta = {"name": "sessions-users", "namespace": "shop", "creationTimestamp": "2026-11-20T10:00:00Z"}
+    return {"metadata": meta, "data": data, **changed}
 
 
 def test_healthy_cache_without_agent(run: Run) -> None:
@@ -53,7 +54,8 @@ def test_every_kind_of_cache_is_read(kind: str, world: World, run: Run) -> None:
     assert [(row["version"], row["problem"], row["hitRatio"]) for row in rows] == [("1.6.45", "", 0.87)] * 2
     assert {row["agentProblem"] != "" for row in rows} == {kind == "plain"}
     assert {row["warm"] for row in rows} == {None if kind == "plain" else 0.5375}
-    assert ["secret" in call for call in world.kubectl.calls()].count(True) == (1 if kind == "password" else 0)
+    calls = [call for call in world.kubectl.calls() if "secret" in call]
+    assert ["-o=json" in call for call in calls] == {"tls": [False], "password": [False, True]}.get(kind, [])
 
 
 @pytest.mark.parametrize(
@@ -68,6 +70,67 @@ def test_secret_is_in_no_output(content: str, problem: str, world: World, run: R
     assert problem in " ".join(result.output.split())
     assert "hunter2" not in result.output + result.error
     assert "hunter2" not in json.dumps(world.kubectl.calls())
+
+
+MOUNTED = "2026-11-20T09:00:00Z"
+REMEDY = "Create a Secret with another name, and set {} to it: this replaces the pods, and their items are lost."
+
+
+@pytest.mark.parametrize("immutable", [True, False])
+def test_rejected_login_has_the_remedy_for_an_immutable_secret(immutable: bool, world: World, run: Run) -> None:
+    """The kubelet gives even a new pod the content of the deleted Secret."""
+    world.use(memcached({"auth": AUTH}))
+    world.kubectl.objects["secret"] = [secret("web:new\n", immutable=immutable)]
+    for stub in world.stubs:
+        stub.login = "web old"
+    for words in (("status", "sessions"), ("find", "sessions", "key")):
+        text = " ".join(run(*words).output.split())
+        assert "rejects the login with the users in the Secret sessions-users" in text
+        assert (REMEDY.format("spec.auth.secretName") in text) == immutable
+        assert ("may not have reloaded them yet" in text) == (not immutable)
+        assert "Changing spec.auth.secretName" not in text
+
+
+@pytest.mark.parametrize(
+    ("field", "spec", "name"),
+    [
+        ("spec.auth.secretName", {"auth": AUTH}, "sessions-users"),
+        ("spec.tls.secretName", {"tls": TLS}, "sessions-tls"),
+        (
+            "spec.tls.clientCASecretName",
+            {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": "clients-ca"}},
+            "clients-ca",
+        ),
+    ],
+)
+@pytest.mark.parametrize("evidence", ["volumes", "container"])
+def test_immutable_secret_that_is_younger_than_the_files_of_a_pod(
+    field: str, spec: dict[str, Any], name: str, evidence: str, world: World, run: Run
+) -> None:
+    world.use(memcached(spec))
+    found = secret(immutable=True)
+    found["metadata"]["name"] = name
+    world.kubectl.objects["secret"] = [found]
+    status = world.pods[1]["status"]
+    if evidence == "volumes":
+        status["conditions"].append(
+            {"type": "PodReadyToStartContainers", "status": "True", "lastTransitionTime": MOUNTED}
+        )
+    else:
+        status["containerStatuses"][0]["state"] = {"running": {"startedAt": MOUNTED}}
+
+    def advice() -> str:
+        return " ".join(run("status", "sessions").output.split())
+
+    assert f"Secret {name} is immutable, and was created after sessions-1 had mounted a Secret of this" in advice()
+    assert REMEDY.format(field) in advice()
+    found["immutable"] = False
+    assert "had mounted" not in advice(), "the kubelet reads it again"
+    found["immutable"] = True
+    found["metadata"]["creationTimestamp"] = MOUNTED
+    assert "had mounted" not in advice(), "as after the remedy"
+    world.kubectl.forbid("get", "secret")
+    assert "read Secret" not in advice()
 
 
 @pytest.mark.parametrize(("paused", "remedy"), [(True, RESUME), (False, "See the Degraded condition.")])

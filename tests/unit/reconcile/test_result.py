@@ -7,6 +7,13 @@ from memcached_operator.reconcile.result import CONFLICT_PERIOD, MAX_COPIES, Res
 IMMUTABLE_ADDRESS = ApiError(422, "Invalid", 'spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set')
 IMMUTABLE_SPEC = ApiError(422, "Invalid", "spec: Forbidden: updates to statefulset spec for fields other than 'x'")
 IMMUTABLE_FIELD = ApiError(422, "Invalid", 'spec.podManagementPolicy: Invalid value: "Parallel": field is immutable')
+NEW_TRAFFIC = ApiError(
+    422,
+    "Invalid",
+    'Service "cache" is invalid: spec.trafficDistribution: Unsupported value: "PreferSameZone": supported values: '
+    '"PreferClose"',
+)
+OLD_CLUSTER = "Upgrade the cluster to Kubernetes 1.34 or later, or set spec.service.trafficDistribution to PreferClose"
 REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (
         SERVICES,
@@ -23,6 +30,7 @@ REMEDIES: list[tuple[Resource, ApiError, str]] = [
         IMMUTABLE_FIELD,
         "Run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache, which keeps the",
     ),
+    (SERVICES, NEW_TRAFFIC, OLD_CLUSTER),
     (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
     (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
     (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
@@ -30,7 +38,7 @@ REMEDIES: list[tuple[Resource, ApiError, str]] = [
 
 
 @pytest.mark.parametrize(("resource", "error", "remedy"), REMEDIES)
-def test_immutable_field_of_a_restored_object_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
+def test_rejected_field_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
     result = Result()
     with result.record_errors(Key(resource, "test", "cache")):
         raise error

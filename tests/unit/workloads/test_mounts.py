@@ -6,6 +6,7 @@ import pytest
 from memcached_operator.kube.resource import Object
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems.mounts import (
+    IMMUTABLE,
     MAX_PODS,
     MAX_TEXT,
     READ_PERIOD,
@@ -161,14 +162,17 @@ FAILURES: dict[str, tuple[Object, list[Object], list[str]]] = {
     "a missing key": (
         stuck("sessions-0", BOTH),
         [event(NO_KEY)],
-        [f"{START}references non-existent secret key: tls.crt; add the key tls.crt to the Secret sessions-tls"],
+        [
+            f"{START}references non-existent secret key: tls.crt; add the key tls.crt to the Secret sessions-tls; "
+            f"{IMMUTABLE}"
+        ],
     ),
     "a key that no Secret of the volume lists": (
         stuck("sessions-0", BOTH),
         [event(f"{OTHERS}references non-existent secret key: users")],
         [
             f"{START}references non-existent secret key: users; add the key users to the Secret sessions-tls or "
-            "clients-ca"
+            f"clients-ca; {IMMUTABLE}"
         ],
     ),
     "two missing Secrets": (
@@ -184,7 +188,7 @@ FAILURES: dict[str, tuple[Object, list[Object], list[str]]] = {
         [event(f'{OTHERS}[references non-existent secret key: tls.crt, secret "clients-ca" not found]')],
         [
             f'{START}secret "clients-ca" not found, references non-existent secret key: tls.crt; create the Secret '
-            "clients-ca in this namespace; add the key tls.crt to the Secret sessions-tls"
+            f"clients-ca in this namespace; add the key tls.crt to the Secret sessions-tls; {IMMUTABLE}"
         ],
     ),
     "two volumes": (
@@ -240,6 +244,17 @@ FAILURES: dict[str, tuple[Object, list[Object], list[str]]] = {
     ),
     "a pod of which it is unknown when it started": (OLD_SERVER, [event(seen=5)], []),
 }
+
+
+def test_missing_key_of_an_immutable_secret_ends_with_another_secret() -> None:
+    """The pod of the earlier template is replaced: the uid of the new one is another."""
+    events = [event(f"{OTHERS}references non-existent secret key: tls.crt")]
+    (found,) = failures([stuck("sessions-0", BOTH)], events, NOW, RULES)
+    assert found.message.endswith(IMMUTABLE)
+    renamed = {"name": "tls", "projected": {"sources": [{"secret": {"name": "sessions-tls-2"}}]}}
+    replaced = stuck("sessions-0", renamed)
+    replaced["metadata"]["uid"] = "new"
+    assert failures([replaced], events, NOW, RULES) == []
 
 
 @pytest.mark.parametrize(("obj", "events", "expected"), FAILURES.values(), ids=FAILURES.keys())

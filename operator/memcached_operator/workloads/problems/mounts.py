@@ -72,6 +72,13 @@ NOT_FOUND = re.compile(r'secrets? "([-.a-z0-9]{1,253})" not found')
 NO_KEY = re.compile(r"references non-existent secret key: ([-._a-zA-Z0-9]{1,253})")
 """A missing key of a Secret (kubernetes pkg/volume/secret). The text does not name the Secret."""
 
+IMMUTABLE = (
+    "use a Secret with another name if this one is immutable, which replaces the pods, and the items of a Memcached "
+    "are lost"
+)
+"""The remedy for a missing key of an immutable Secret: the kubelet keeps the content of a deleted one
+(kubernetes pkg/kubelet/util/manager)."""
+
 _ANY = PodRules("")
 """The rules if only the times of failures matter."""
 
@@ -209,6 +216,7 @@ def _explanation(text: str, secrets: Mapping[str, frozenset[str]], *, mounted: b
         having = [name for name, items in secrets.items() if key in items] or list(secrets)
         listed = " or ".join(texts.name(name) for name in having[:MAX_SECRETS])
         remedies.append(f"add the key {key} to the Secret {listed}")
+    remedies += [IMMUTABLE] * bool(keys)
     verb = "cannot be updated" if mounted else "cannot be mounted"
     running = ["the pod keeps running with the previous files"] if mounted else []
     return f"{verb}: {'; '.join([', '.join(causes), *running, *remedies])}"

@@ -27,7 +27,7 @@ DONE: Final[dict[Effect, tuple[str, str, str]]] = {
 """What each effect means, in the words of the page."""
 BEFORE: Final = (
     (
-        "certificates and passwords in their Secrets",
+        "certificates and passwords in their Secrets, unless these are [immutable](auth.md#immutable-secrets)",
         "memcached [reloads them](tls.md#what-happens-when-a-secret-changes)",
         "kept",
         "no errors",

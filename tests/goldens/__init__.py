@@ -77,6 +77,7 @@ def snapshot(cr: Object, children: dict[Key, Object] | None = None) -> Snapshot:
     meta = cr["metadata"]
     found: dict[Key, Any] = {}
     for reference in KINDS[cr["kind"].lower()].references:
+        assert reference.reads is not None
         for name in reference.names(cr):
             found[Key(reference.resource, meta["namespace"], name)] = reference.reads(_slots(name, meta["namespace"]))
     status = {"status": {"caches": [{"name": key.name, "servers": 3} for key in found]}} if found else {}

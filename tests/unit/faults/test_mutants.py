@@ -30,7 +30,7 @@ def test_every_edit_applies_and_names_only_what_exists(tmp_path: Path) -> None:
             (tmp_path / f"{name}-{number}.py").write_text(text)
     # F821: an undefined name would crash the mutant, and every case would "detect" it.
     found = programs.run([RUFF, "check", "--isolated", "--select", "F821,E9", str(tmp_path)])
-    assert found.returncode == 0, found.stdout.decode()
+    assert found.returncode == 0, found.stdout
 
 
 @pytest.mark.parametrize("campaign", sorted(CAMPAIGNS.keys() - WITHOUT))

@@ -125,8 +125,9 @@ FAILING: dict[str, tuple[Object, str, str]] = {
     "without its image": (
         {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_ADMITTED}}},
         "ImageUnavailable",
-        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_ADMITTED}; correct spec.agent.image, "
-        "or name a Secret with the registry's credentials in spec.imagePullSecrets",
+        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_ADMITTED}; the registry does not "
+        "allow the pull with the credentials of the pod; name a Secret with the registry's credentials in "
+        "spec.imagePullSecrets, or correct spec.agent.image",
     ),
     "without its registry": (
         {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_REACHED}}},
@@ -150,7 +151,7 @@ FAILING: dict[str, tuple[Object, str, str]] = {
 LOSSES = {
     "Pooled": {
         "OOM-killed": "This",
-        "without its image": "Changing spec.agent.image or spec.imagePullSecrets",
+        "without its image": "Changing spec.imagePullSecrets or spec.agent.image",
         "without its registry": "This",
         "without its program": "This",
         "as root": "This",

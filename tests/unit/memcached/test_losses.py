@@ -15,6 +15,7 @@ from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import PHRASES, loss_with
 from memcached_operator.shared.pause import RESUME
 from memcached_operator.workloads.problems.creation_remedies import REMEDIES
+from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER
 
 SPECS: Final[dict[str, Object]] = {
     "Pooled": {"monitoring": {}},
@@ -51,7 +52,8 @@ LOWER_SIZE: Final[Mapping[str, str]] = {
 def remedies() -> Iterator[str]:
     """The remedies that name fields."""
     for row in CONTAINERS.values():
-        yield from (f"correct {row.image}, or {row.credentials}", row.memory, *(text for _, text in row.start))
+        yield from (error.advice(row) for error in (*ERRORS, OTHER))
+        yield from (row.memory, *(text for _, text in row.start))
     yield from (remedy for _, remedy in REMEDIES)
     yield from (RECOMMENDED, RESUME)
 

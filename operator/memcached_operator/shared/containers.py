@@ -33,7 +33,8 @@ scheduler does not name the taint."""
 def scheduling(memory: str, others: str) -> dict[str, str]:
     """The remedy by a part of the scheduler's message. These parts are the same in Kubernetes 1.30 to 1.37.
 
-    `memory`: if nodes have too little of it. `others`: if the anti-affinity of existing pods keeps a pod away.
+    A part that contains another one comes before it. `memory`: if nodes have too little of it. `others`: if the
+    anti-affinity of existing pods keeps a pod away.
     """
     return {
         "were unschedulable": "uncordon a node, or add one",
@@ -41,6 +42,9 @@ def scheduling(memory: str, others: str) -> dict[str, str]:
         "Insufficient memory": memory,
         "untolerated taint": f"{REPAIR}, otherwise add spec.podTemplate.spec.tolerations, or remove the taint",
         "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
+        "constraints (missing required label)": (
+            "label the nodes with the topologyKey of spec.podTemplate.spec.topologySpreadConstraints, or correct it"
+        ),
         "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
         "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",
         "existing pods anti-affinity": others,

@@ -33,7 +33,7 @@ class PodRules:
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
     `template`: the live pod template; None if it is not known. `scheduling`: remedies, by a part of the scheduler's
-    message.
+    message; a part that contains another one comes before it.
     """
 
     kind: str

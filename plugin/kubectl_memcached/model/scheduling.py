@@ -11,6 +11,9 @@ REMEDIES: Final = {
         "spec.podTemplate.spec.tolerations, or remove the taint"
     ),
     "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
+    "constraints (missing required label)": (
+        "label the nodes with the topologyKey of spec.podTemplate.spec.topologySpreadConstraints, or correct it"
+    ),
     "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
     "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",
     "existing pods anti-affinity": (
@@ -18,12 +21,18 @@ REMEDIES: Final = {
     ),
     "Too many pods": "add a node",
 }
-"""The action for each part of the scheduler's messages, which are the same in Kubernetes 1.30 to 1.37."""
+"""The action for each part of the scheduler's messages, which are the same in Kubernetes 1.30 to 1.37.
+
+A part that contains another one comes before it."""
 
 
 def remedy(message: str) -> str:
     """The actions for a message of the scheduler, as the end of a sentence. Empty if none is known."""
-    actions = [action for part, action in REMEDIES.items() if part in message]
+    actions: list[str] = []
+    for part, action in REMEDIES.items():
+        if part in message:
+            actions.append(action)
+            message = message.replace(part, "")
     return f". {_capitalized('; or '.join(actions))}" if actions else ""
 
 

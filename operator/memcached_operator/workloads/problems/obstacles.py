@@ -91,8 +91,12 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
 
 def _scheduling_remedy(text: str, rules: PodRules) -> str:
     """What a user can do about a message of the scheduler, as sentences after it; empty if none is known."""
-    remedy = "; or ".join(action for part, action in rules.scheduling.items() if part in text)
-    end = "" if text.endswith(".") else "."
+    end, actions = "" if text.endswith(".") else ".", list[str]()
+    for part, action in rules.scheduling.items():
+        if part in text:
+            actions.append(action)
+            text = text.replace(part, "")
+    remedy = "; or ".join(actions)
     return f"{end} {remedy[:1].upper()}{remedy[1:]}{rules.loss_by(remedy)}" if remedy else ""
 
 

@@ -124,9 +124,9 @@ _MEANINGS: Final = {
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods. Examples of causes: a quota, a LimitRange, Pod Security, a "
             "missing ServiceAccount or PriorityClass, a missing permission, a node port that is in use, or an "
-            "admission policy that forbids a field that another client added.",
+            "admission policy that forbids a field that another client added, or the deletion of pods.",
             "Correct the cause. The condition's message contains the API server's error message. Pods are then "
-            "created within 5 minutes.",
+            "created or deleted within 5 minutes.",
         ),
         SECRET_UNAVAILABLE: Meaning(
             "A pod cannot mount a volume because a Secret, or one of its keys, does not exist. A pod that started "

@@ -17,6 +17,7 @@ from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import target_of
 from memcached_operator.shared import pause
+from memcached_operator.shared.containers import METADATA, SURGE
 from memcached_operator.shared.dns import host
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
@@ -37,7 +38,9 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         meta = snapshot.cr["metadata"]
         spec, _ = checked(snapshot.cr)
         live = snapshot.child(DEPLOYMENTS)
-        rules = PodRules("MemcachedProxy", CONTAINERS, scheduling=SCHEDULING).within(live)
+        rules = PodRules("MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, metadata=METADATA).within(
+            live
+        )
         reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
         resume = pause.remedy(snapshot.cr)
         state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)

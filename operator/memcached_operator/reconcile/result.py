@@ -9,6 +9,7 @@ from memcached_operator.kind import Problem
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key
 from memcached_operator.status.reports import Report, of_created
+from memcached_operator.workloads.problems.creation_remedies import LACKS_METADATA
 
 API_MISSING = (404, 405)
 """Response codes of a write while its API is not served, or while its CRD is being deleted."""
@@ -118,7 +119,11 @@ class Result:
 
 
 def _remedy(key: Key, error: ApiError) -> str:
-    """The remedy for a field that the API server does not let anyone change, such as in a restored object."""
+    """The remedy for a label that a policy requires, and for a field that the API server does not let anyone change,
+    such as in a restored object.
+    """
+    if LACKS_METADATA.search(error.message):
+        return ". Add what it requires to spec.inheritedMetadata, or change the policy"
     command = f"kubectl delete -n {key.namespace} --cascade=orphan {key.resource.kind.lower()}/{key.name}"
     if error.code != INVALID or not any(text in error.message for text in IMMUTABLE):
         return ""

@@ -25,6 +25,16 @@ AGENT: Final = OwnContainer(
     ports=frozenset({agent.METRICS_PORT_NAME, agent.PROBES_PORT_NAME}),
 )
 
+SURGE: Final = (
+    "set spec.rollout.maxSurge to 0 and spec.rollout.maxUnavailable to 1, so that one pod fewer serves during the "
+    "rollout, or none with a size of 1"
+)
+"""The remedy for a quota that has too little left for the additional pod of a rollout. Both fields, because admission
+has set `maxUnavailable` of a Memcached to 0, and rejects two zeros."""
+
+METADATA: Final = "spec.podTemplate.metadata"
+"""The field with the labels and annotations of the pods."""
+
 REPAIR: Final = "repair or uncordon the node if the taint begins with node.kubernetes.io"
 """The remedy for a taint that Kubernetes sets for a condition of the node, and sets again. Since release 1.35, the
 scheduler does not name the taint."""

@@ -32,8 +32,9 @@ class PodRules:
     them runs, as a clause; empty if nothing is. `loss_by`: what is lost by following a remedy, as a sentence after it.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
-    `template`: the live pod template; None if it is not known. `scheduling`: remedies, by a part of the scheduler's
-    message; a part that contains another one comes before it.
+    `surge`: the remedy if the additional pod of a rollout is rejected. `metadata`: the field with labels and
+    annotations of the pods; empty without one. `template`: the live pod template; None if it is not known.
+    `scheduling`: remedies, by a part of the scheduler's message; a part that contains another one comes before it.
     """
 
     kind: str
@@ -42,6 +43,8 @@ class PodRules:
     loss_by: Callable[[str], str] = lambda _remedy: ""
     is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
+    surge: str = ""
+    metadata: str = ""
     template: Mapping[str, Any] | None = None
     scheduling: Mapping[str, str] = field(default_factory=dict[str, str])
 

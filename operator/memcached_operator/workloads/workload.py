@@ -46,7 +46,7 @@ def workload_state(
     failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
     met = obstacles((*snapshot.pods, *snapshot.ended), now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
-    uncreated = creation.problems(snapshot, rules.loss_by, loss=rules.loss)
+    uncreated = creation.problems(snapshot, rules)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)
@@ -95,7 +95,7 @@ def _with_known_pods(rollout: Rollout, known: int, snapshot: Snapshot, now: date
 def _late(rollout: Rollout, cause: str) -> Iterator[Problem]:
     """The problem that the rollout has made no progress for too long. `cause`: empty if another problem says it."""
     if rollout.deadline_exceeded:
-        message = f"The rollout exceeded its progress deadline: {rollout.updated} of {rollout.size} pods are updated"
+        message = f"The rollout exceeded its progress deadline: {_updated(rollout)}"
         yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {cause}" if cause else message)
 
 
@@ -141,13 +141,22 @@ def _count(rollout: Rollout) -> str:
     return f"{min(rollout.usable, rollout.size)} of {rollout.size} pods {state}"
 
 
+def _updated(rollout: Rollout) -> str:
+    """The number of pods with the latest template, of the desired number; then that of others which still exist."""
+    updated, others = min(rollout.updated, rollout.size), rollout.replicas - rollout.size
+    message = f"{updated} of {rollout.size} pods are updated"
+    if updated < rollout.size or others <= 0 or not rollout.current:
+        return message
+    return f"{message}; {others} more {'pod is' if others == 1 else 'pods are'} not deleted yet"
+
+
 def _progressing(
     rollout: Rollout, transient: list[Problem], resume: str, hint: str, *, stalled: bool
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
     if rollout.paused:
-        message = f"The rollout is paused: {rollout.updated} of {rollout.size} pods are updated"
+        message = f"The rollout is paused: {_updated(rollout)}"
         return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, f"{message}; to continue, {resume}")
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
@@ -156,8 +165,8 @@ def _progressing(
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
-    message = f"{rollout.updated} of {rollout.size} pods are updated"
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join(filter(None, [message, *rollout.doing, hint])))
+    message = "; ".join(filter(None, [_updated(rollout), *rollout.doing, hint]))
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, message)
 
 
 def _unhealthy(rollout: Rollout, hint: str) -> str:

@@ -17,7 +17,7 @@ from kubectl_memcached.commands.options import cluster_command, names_and_proxie
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
 from kubectl_memcached.model import conditions, losses, units
-from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, text
+from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, ready_pods, text
 from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import rows, sizing
@@ -149,9 +149,9 @@ def _summary(console: Console, cr: Object) -> None:
         " is ",
         ("ready", output.GOOD) if ready else ("not ready", output.BAD),
     )
-    size, there = integer(cr, "spec", "size"), integer(cr, "status", "readyReplicas")
+    there, size = ready_pods(cr, integer(cr, "spec", "size"))
     parts = [
-        f"{there or 0} of {1 if size is None else size} pods ready",
+        f"{there} of {size} pods ready",
         text(cr, "spec", "identity") or "Pooled",
         f"{memory} per pod" if (memory := text(cr, "status", "cache", "memory")) else "",
         *(label for label in ("tls", "auth", "monitoring") if cr.get("spec", {}).get(label) is not None),

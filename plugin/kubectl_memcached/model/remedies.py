@@ -25,8 +25,8 @@ REMEDIES: Final = {
         "message names the other client and the remedy."
     ),
     ("Degraded", "ApplyFailed"): (
-        "Correct the cause. The condition's message contains the API server's error message. Pods are then created "
-        "within 5 minutes."
+        "Correct the cause. The condition's message contains the API server's error message. Pods are then created or "
+        "deleted within 5 minutes."
     ),
     ("Degraded", "SecretUnavailable"): (
         "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The reason "

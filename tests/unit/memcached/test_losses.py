@@ -13,6 +13,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import PHRASES, loss_with
+from memcached_operator.shared.containers import METADATA, SURGE
 from memcached_operator.shared.pause import RESUME
 from memcached_operator.workloads.problems.creation_remedies import REMEDIES
 from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER
@@ -38,6 +39,9 @@ CHANGES: Final[Mapping[str, Object]] = {
     "spec.size": {"size": 2},
     "spec.resources": LOWER,
     "spec.agent.resources": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
+    METADATA: {"podTemplate": {"metadata": {"labels": {"team": "a"}}}},
+    "spec.rollout.maxSurge": {"rollout": {"maxSurge": 0}},
+    "spec.rollout.maxUnavailable": {"rollout": {"maxUnavailable": 1}},
     "spec.rollout.paused": {"rollout": {"paused": False}},
     **dict.fromkeys(PHRASES, POD),
 }
@@ -55,12 +59,12 @@ def remedies() -> Iterator[str]:
         yield from (error.advice(row) for error in (*ERRORS, OTHER))
         yield from (row.memory, *(text for _, text in row.start))
     yield from (remedy for _, remedy in REMEDIES)
-    yield from (RECOMMENDED, RESUME)
+    yield from (RECOMMENDED, RESUME, SURGE, f"add what it requires to {METADATA}, or change the policy")
 
 
 def loses(base: Object, change: Object, remedy: str) -> bool:
     """Whether a change of a spec loses items. Where amounts are set, they are others than before. A size is lower."""
-    if "set what it names" in remedy or remedy == RECOMMENDED:
+    if "set what it names" in remedy or "set spec.resources.limits" in remedy or remedy == RECOMMENDED:
         change = {**change, **MORE} if "resources" in change else {"agent": MORE}
     base = {"size": 3, **base}
     merged = {**base, **change, "cache": {**base.get("cache", {}), **change.get("cache", {})}}

@@ -7,6 +7,8 @@ from memcached_operator.reconcile.result import CONFLICT_PERIOD, MAX_COPIES, Res
 IMMUTABLE_ADDRESS = ApiError(422, "Invalid", 'spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set')
 IMMUTABLE_SPEC = ApiError(422, "Invalid", "spec: Forbidden: updates to statefulset spec for fields other than 'x'")
 IMMUTABLE_FIELD = ApiError(422, "Invalid", 'spec.podManagementPolicy: Invalid value: "Parallel": field is immutable')
+DENIED = ApiError(422, "Invalid", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: missing label team")
+DENIED_BY_WEBHOOK = ApiError(400, "BadRequest", 'admission webhook "a.b" denied the request: label team is required')
 REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (SERVICES, IMMUTABLE_ADDRESS, "Run kubectl delete -n test --cascade=orphan service/cache. The controller creates"),
     (STATEFULSETS, IMMUTABLE_SPEC, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
@@ -14,11 +16,13 @@ REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
     (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
     (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
+    (CONFIG_MAPS, DENIED, "Add what it requires to spec.inheritedMetadata, or change the policy"),
+    (STATEFULSETS, DENIED_BY_WEBHOOK, "Add what it requires to spec.inheritedMetadata, or change the policy"),
 ]
 
 
 @pytest.mark.parametrize(("resource", "error", "remedy"), REMEDIES)
-def test_immutable_field_of_a_restored_object_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
+def test_error_that_does_not_end_by_itself_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
     result = Result()
     with result.record_errors(Key(resource, "test", "cache")):
         raise error

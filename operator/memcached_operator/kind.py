@@ -111,6 +111,8 @@ class Snapshot:
     ended: tuple[Object, ...] = ()
     """The pods of its workload that have ended, as far as they are kept: those that finalizers hold, and the last one
     that was evicted, or rejected by its node."""
+    disruptions: tuple[Any, ...] = ()
+    """The pods that Kubernetes itself has stopped lately (`workloads.problems.disruptions`)."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
 
@@ -320,6 +322,8 @@ class ReconciledKind:
     """The objects of kinds of this operator that an object names."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
+    loss: str = ""
+    """What is lost with a pod, as a clause; empty if nothing is."""
     updates_pods: bool = False
     """Its plans contain steps that change and delete pods."""
     listed: Listed | None = None

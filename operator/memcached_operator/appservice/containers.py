@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from memcached_operator.shared.containers import REPAIR
+from memcached_operator.shared.containers import CONTAINER_STORAGE, REPAIR, STORAGE
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
@@ -22,6 +22,20 @@ CONTAINER: Final = OwnContainer(
     start=((MISSING_ENV, "create it, or correct spec.envs"), (MISSING_PROGRAM, "correct spec.image")),
 )
 """It has the name of the object."""
+
+LESS: Final = "raise ephemeral-storage in spec.resources.limits, or let the process write less to its files and its log"
+
+DISRUPTIONS: Final = {
+    STORAGE: LESS,
+    CONTAINER_STORAGE: LESS,
+    "low on resource: memory": "raise spec.resources.requests.memory to what the pod uses, or add a node",
+    "low on resource: ": "free this resource on the node, or add a node",
+    "The node had condition: ": "free this resource on the node, or add a node",
+    "PreemptionByScheduler: ": "add a node",
+    "Preempting: ": "add a node",
+    "DeletionByTaintManager: ": f"{REPAIR}, otherwise remove the taint, or add a node",
+}
+"""The remedy by a part of the reason and of the message with which Kubernetes stops pods, as for a Memcached."""
 
 SCHEDULING: Final = {
     "were unschedulable": "uncordon a node, or add one",

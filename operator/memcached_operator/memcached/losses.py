@@ -12,8 +12,9 @@ PATH: Final = re.compile(r"\bspec(?:\.\w+)+")
 PHRASES: Final = ("its name",)
 """The words with which remedies for errors of the API server mean fields of `spec.podTemplate`."""
 
-ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b")
-"""A remedy that sets amounts that may not be set: Kubernetes cannot add them to a running pod."""
+ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b|\bephemeral-storage\b")
+"""A remedy that sets amounts that may not be set, or other ones than CPU and memory: Kubernetes cannot change these
+amounts of a running pod."""
 
 LOWERED: Final = re.compile(r"\blower spec\.size\b")
 """A remedy that lowers the number of pods."""
@@ -56,6 +57,7 @@ def _loses(name: str, spec: MemcachedSpec | None, *, adds: bool) -> bool:
     if spec is None or not is_stable(spec):
         return True
     kept = changeable(spec)
-    if name.startswith("spec.resources") and spec.cache.memory is None:  # it is derived from the limit
+    sets_limits = name.startswith("spec.resources") and not name.startswith("spec.resources.requests")
+    if sets_limits and spec.cache.memory is None:  # it is derived from the limit
         rows.append(FIELDS["spec.cache.memory"])
     return any(row.part not in kept or (adds and row.needs is Needs.AMOUNTS) for row in rows)

@@ -16,7 +16,7 @@ from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
-from memcached_operator.memcached.containers import CONTAINERS, LOSS, SCHEDULING
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, LOSS, SCHEDULING
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.losses import THIS_REPLACES, loss_with
 from memcached_operator.memcached.slots.pause import served_ports
@@ -73,6 +73,7 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
         scheduling=SCHEDULING,
         surge=SURGE,
         metadata=METADATA,
+        disruptions=DISRUPTIONS,
     ).within(live)
     replaces = outcome.update is not None and outcome.update.replaces if has_slots else _has_outdated(workload_rollout)
     resume = f"{pause.remedy(snapshot.cr)}{THIS_REPLACES if replaces else ''}"

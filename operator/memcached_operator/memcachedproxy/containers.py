@@ -5,7 +5,15 @@ from typing import Final
 
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
 from memcached_operator.shared import agent
-from memcached_operator.shared.containers import AGENT, CREDENTIALS, MISSING_PROGRAM, ROOT, USER, scheduling
+from memcached_operator.shared.containers import (
+    AGENT,
+    CREDENTIALS,
+    MISSING_PROGRAM,
+    ROOT,
+    USER,
+    disruptions,
+    scheduling,
+)
 from memcached_operator.workloads.rules import OwnContainer
 
 CONTAINERS: Final[Mapping[str, OwnContainer]] = {
@@ -18,6 +26,9 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
     agent.CONTAINER: AGENT,
 }
 """By the name of the container."""
+
+DISRUPTIONS: Final = disruptions()
+"""The remedy by a part of the reason and of the message with which Kubernetes stops pods."""
 
 SCHEDULING: Final = scheduling(
     memory="lower spec.resources.requests.memory or spec.maxConnections, or add a node",

@@ -10,7 +10,7 @@ from memcached_api.values import nested_field
 from memcached_operator.kind import DesiredStatus, Listed, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
-from memcached_operator.memcachedproxy.containers import CONTAINERS, SCHEDULING
+from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.references import shows
 from memcached_operator.memcachedproxy.ring import Ring, ring_of
@@ -38,9 +38,9 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         meta = snapshot.cr["metadata"]
         spec, _ = checked(snapshot.cr)
         live = snapshot.child(DEPLOYMENTS)
-        rules = PodRules("MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, metadata=METADATA).within(
-            live
-        )
+        rules = PodRules(
+            "MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, metadata=METADATA, disruptions=DISRUPTIONS
+        ).within(live)
         reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
         resume = pause.remedy(snapshot.cr)
         state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)

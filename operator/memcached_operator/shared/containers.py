@@ -40,6 +40,36 @@ REPAIR: Final = "repair or uncordon the node if the taint begins with node.kuber
 scheduler does not name the taint."""
 
 
+STORAGE: Final = "local storage usage exceeds the total limit of containers"
+CONTAINER_STORAGE: Final = "exceeded its local ephemeral storage limit"
+"""The messages of a kubelet that evicts a pod because of a limit (kubernetes pkg/kubelet/eviction)."""
+
+
+def disruptions(less: str = "") -> dict[str, str]:
+    """The remedy by a part of the reason and of the message with which Kubernetes stops pods.
+
+    `less`: how to write less to the log, as the end of a remedy; empty if a spec has no field for it.
+    """
+    storage = (
+        "raise ephemeral-storage in spec.resources.limits or, for the container agent, in "
+        f"spec.agent.resources.limits{less}"
+    )
+    priority = "add a node, or set spec.podTemplate.spec.priorityClassName to a class with a higher priority"
+    select = "keep the nodes running, or select others in spec.podTemplate.spec.nodeSelector"
+    return {
+        STORAGE: storage,
+        CONTAINER_STORAGE: storage,
+        "low on resource: memory": "raise spec.resources.requests.memory to what the pod uses, or add a node",
+        "low on resource: ": "free this resource on the node, or add a node",
+        "The node had condition: ": "free this resource on the node, or add a node",
+        "PreemptionByScheduler: ": priority,
+        "Preempting: ": priority,
+        "DeletionByTaintManager: ": (f"{REPAIR}, otherwise add spec.podTemplate.spec.tolerations, or remove the taint"),
+        "node shutdown": select,
+        "NodeShutdown: ": select,
+    }
+
+
 def scheduling(memory: str, others: str) -> dict[str, str]:
     """The remedy by a part of the scheduler's message. These parts are the same in Kubernetes 1.30 to 1.37.
 

@@ -35,6 +35,7 @@ class PodRules:
     `surge`: the remedy if the additional pod of a rollout is rejected. `metadata`: the field with labels and
     annotations of the pods; empty without one. `template`: the live pod template; None if it is not known.
     `scheduling`: remedies, by a part of the scheduler's message; a part that contains another one comes before it.
+    `disruptions`: remedies if Kubernetes stops pods repeatedly, by a part of the reason and the message.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class PodRules:
     metadata: str = ""
     template: Mapping[str, Any] | None = None
     scheduling: Mapping[str, str] = field(default_factory=dict[str, str])
+    disruptions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def within(self, workload: Object | None) -> "PodRules":
         """The rules for the pods of a live workload."""

@@ -11,7 +11,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
-from memcached_operator.workloads.problems import creation, mounts
+from memcached_operator.workloads.problems import creation, disruptions, mounts
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
@@ -57,7 +57,9 @@ def workload_state(
     late = list(_late(rollout, cause))
     degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
+    repeated = disruptions.notice(snapshot.disruptions, now, rules)
     notices = (*outcome.notices, *(each.message for each in outcome.interventions))
+    notices = notices if repeated is None else (*notices, repeated.message)
     observed = (
         _available(rollout, hint, taken=_is_taken(rollout, snapshot, problems)),
         _progressing(rollout, transient, resume, hint, stalled=stalled),
@@ -65,7 +67,12 @@ def workload_state(
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
-    delays = (rollout.requeue_after, *(failure.clears_in for failure in failed), *(each.after or None for each in met))
+    delays = (
+        rollout.requeue_after,
+        None if repeated is None else repeated.ends_in,
+        *(failure.clears_in for failure in failed),
+        *(each.after or None for each in met),
+    )
     return WorkloadState(
         rollout=rollout,
         nodes=nodes,

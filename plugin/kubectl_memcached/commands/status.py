@@ -16,7 +16,7 @@ from kubectl_memcached.commands import described, fleet, proxies
 from kubectl_memcached.commands.options import cluster_command, names_and_proxies, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, losses, units
+from kubectl_memcached.model import conditions, disruptions, losses, units
 from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, ready_pods, text
 from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
@@ -59,7 +59,8 @@ def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, out
 class _Report:
     """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty.
 
-    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies.
+    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies. `events`: those about pods
+    that Kubernetes stopped.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class _Report:
         pod_readings: Sequence[rows.Reading],
         problem: str,
         found: tuple[Sequence[Object], Sequence[str]],
+        events: Sequence[Object],
     ) -> None:
         self.cr = cr
         self.shell = shell
@@ -78,6 +80,7 @@ class _Report:
         self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
         self.predictions = sizing.document(pod_readings)
         about_pods = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell)
+        about_pods += [stopped] if (stopped := disruptions.sentence(events, self.now)) else []
         self.advice = [*advices.of_object(cr, shell), *about_pods, *losses.sentences(cr, about_pods), *about_proxies]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
@@ -88,12 +91,22 @@ def _report(kubectl: Kubectl, cr: Object) -> _Report:
     shell = Shell(namespace, tuple(kubectl.cluster_options))
     listed, hidden = cluster_proxies.listed(kubectl, namespace=namespace)
     found = [each for each in listed if uses(each, cr)], [hidden] if hidden else _same_name(cr, listed, shell)
+    events = _events(kubectl, cr)
     try:
         cache: Cache = with_pods(kubectl, cr)
     except PluginError as error:
-        return _Report(cr, shell, [], str(error), found)
+        return _Report(cr, shell, [], str(error), found, events)
     with progress("Reading pods", len(cache.pods)) as shown:
-        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found)
+        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found, events)
+
+
+def _events(kubectl: Kubectl, cr: Object) -> list[Object]:
+    """The Events about pods that Kubernetes stopped; none without the permission."""
+    fields = f"--field-selector={disruptions.selector(cr)}"
+    try:
+        return kubectl.list("list Events", "events", fields, namespace=text(cr, "metadata", "namespace"))
+    except PluginError:
+        return []
 
 
 def _same_name(cr: Object, listed: Sequence[Object], shell: Shell) -> list[str]:

@@ -10,7 +10,7 @@ from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, Resource, key_of, nested_map
-from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen
@@ -89,6 +89,50 @@ def test_field_changes_what_its_remedy_promises(container: str, field: str) -> N
     other = next(name for name in CONTAINERS if name != container)
     if field != "spec.cache.warmRestart":  # the agent restarts memcached
         assert of_container(before, other) == of_container(after, other)
+
+
+DISRUPTED: dict[str, tuple[Object, str, str]] = {
+    "spec.resources.limits": (
+        {"resources": {"limits": {"ephemeral-storage": "1Gi"}}},
+        "memcached",
+        "resources.limits.ephemeral-storage",
+    ),
+    "spec.agent.resources.limits": (
+        {"agent": {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}},
+        "agent",
+        "resources.limits.ephemeral-storage",
+    ),
+    "spec.resources.requests.memory": (
+        {"resources": {"requests": {"memory": "1Gi"}}},
+        "memcached",
+        "resources.requests.memory",
+    ),
+    "spec.cache.verbosity": ({"cache": {"verbosity": 2}}, "memcached", "command"),
+    "spec.podTemplate.spec.priorityClassName": (
+        {"podTemplate": {"spec": {"priorityClassName": "a"}}},
+        "memcached",
+        ".priorityClassName",
+    ),
+    "spec.podTemplate.spec.tolerations": (
+        {"podTemplate": {"spec": {"tolerations": [{"operator": "Exists"}]}}},
+        "memcached",
+        ".tolerations",
+    ),
+    "spec.podTemplate.spec.nodeSelector": (
+        {"podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}},
+        "memcached",
+        ".nodeSelector",
+    ),
+}
+"""Another value of each field that a message about stopped pods names, and what it must change."""
+
+
+def test_pods_that_kubernetes_stops_have_remedies_that_change_them() -> None:
+    named = {field for text in DISRUPTIONS.values() for field in re.findall(r"\bspec(?:\.\w+)+", text)}
+    assert named == DISRUPTED.keys()
+    base: Object = {"identity": "Stable", "monitoring": {}}
+    for spec, container, path in DISRUPTED.values():
+        assert part(pod_spec(**base), container, path) != part(pod_spec(**{**base, **spec}), container, path), path
 
 
 RUNNING: Object = {"name": "memcached", "ready": True, "restartCount": 0, "state": {"running": {}}, "lastState": {}}

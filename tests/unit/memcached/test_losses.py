@@ -10,7 +10,7 @@ from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS
 from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import PHRASES, loss_with
 from memcached_operator.shared.containers import METADATA, SURGE
@@ -28,6 +28,7 @@ SPECS: Final[dict[str, Object]] = {
 POD: Final[Object] = {"podTemplate": {"spec": {"serviceAccountName": "other"}}}
 LOWER: Final[Object] = {"resources": {"requests": {"memory": "300Mi"}, "limits": {"memory": "300Mi"}}}
 MORE: Final[Object] = {"resources": {"limits": {"cpu": "1"}}}
+STORAGE: Final[Object] = {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}
 CHANGES: Final[Mapping[str, Object]] = {
     "spec.image": {"image": "a:2"},
     "spec.imagePullSecrets": {"imagePullSecrets": [{"name": "a"}]},
@@ -39,6 +40,13 @@ CHANGES: Final[Mapping[str, Object]] = {
     "spec.size": {"size": 2},
     "spec.resources": LOWER,
     "spec.agent.resources": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
+    "spec.resources.requests.memory": {"resources": {"requests": {"memory": "400Mi"}}},
+    "spec.resources.limits": STORAGE,
+    "spec.agent.resources.limits": {"agent": STORAGE},
+    "spec.cache.verbosity": {"cache": {"verbosity": 2}},
+    "spec.podTemplate.spec.priorityClassName": {"podTemplate": {"spec": {"priorityClassName": "a"}}},
+    "spec.podTemplate.spec.tolerations": {"podTemplate": {"spec": {"tolerations": [{"operator": "Exists"}]}}},
+    "spec.podTemplate.spec.nodeSelector": {"podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}},
     METADATA: {"podTemplate": {"metadata": {"labels": {"team": "a"}}}},
     "spec.rollout.maxSurge": {"rollout": {"maxSurge": 0}},
     "spec.rollout.maxUnavailable": {"rollout": {"maxUnavailable": 1}},
@@ -59,6 +67,7 @@ def remedies() -> Iterator[str]:
         yield from (error.advice(row) for error in (*ERRORS, OTHER))
         yield from (row.memory, *(text for _, text in row.start))
     yield from (remedy for _, remedy in REMEDIES)
+    yield from DISRUPTIONS.values()
     yield from (RECOMMENDED, RESUME, SURGE, f"add what it requires to {METADATA}, or change the policy")
 
 

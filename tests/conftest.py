@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cluster.console.report import aligned
-from support import kube, order, summary, surroundings
+from support import kube, order, overdue, programs, summary, surroundings
 from support.audit import Audit
 
 ROOT = Path(__file__).parent.parent
@@ -33,6 +32,11 @@ settings.load_profile("any machine")
 
 # Fixtures end what they have started also if a test command is terminated.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Name and end the tests that take too long."""
+    config.pluginmanager.register(overdue)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -60,14 +64,8 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> dict[str, Any]:
     """The output of `python3 -m cluster info` for the local cluster."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cluster", "info"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "tools")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout)
+    words = [sys.executable, "-m", "cluster", "info"]
+    return json.loads(programs.output(words, env={**os.environ, "PYTHONPATH": str(ROOT / "tools")}))
 
 
 @pytest.fixture

@@ -10,11 +10,19 @@ FLAKY ?= report
 export FLAKY
 # Where no pods can run, tests that need them fail; with `optional`, which `make test` sets, they are skipped.
 export PODS
+# The kubectl of the tests, such as 1.30.0; by default that of the cluster's version.
+export KUBECTL_VERSION
 export BUILT
 unexport PYTHONPATH
-# A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests.
-PYTEST = SUITE=$(@:test-%=%)$(ROUND) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%)$(ROUND).xml
-ONCE_MORE = $(if $(ARGS),,--reruns=1 --rerun-show-tracebacks)
+# A suite is a folder of tests/ and marks: 10 failures stop it, and its results are in build/tests. A suite of each change
+# is ended after LIMIT_OF_SUITE minutes, and names what has run for long. The others can take hours.
+LIMIT_OF_SUITE ?= 25
+GATED := unit integration smoke pods disruptive simulation faults-gate faults-alone olm
+ended = $(if $(filter $(GATED),$(@:test-%=%)),timeout --foreground --signal=TERM --kill-after=60 $(LIMIT_OF_SUITE)m)
+# Seconds for a test: in the suites below, fixtures compile programs, or a test takes minutes by itself.
+export TEST_LIMIT = $(if $(filter unit integration smoke pods disruptive simulation,$(@:test-%=%)),,7200)
+PYTEST = SUITE=$(@:test-%=%)$(ROUND) $(ended) $(PYTHON) -m pytest --maxfail=10 --durations=10 --junit-xml=build/tests/$(@:test-%=%)$(ROUND).xml
+ONCE_MORE = $(if $(ARGS),,--reruns=1 --rerun-show-tracebacks --rerun-except=OverdueError)
 PARALLEL = --numprocesses=$(WORKERS) --dist=worksteal $(ONCE_MORE)
 # Tests that wait for nothing: more processes would only import and prepare more.
 BUSY = --numprocesses=$$(nproc) --dist=worksteal $(ONCE_MORE)
@@ -34,7 +42,7 @@ OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm test-olm-programs
-.PHONY: test-clients test-faults test-faults-gate test-faults-alone test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
+.PHONY: test-kubectl test-kubectl-messages test-kubectl-pages test-clients test-faults test-faults-gate test-faults-alone test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
 .PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
 .PHONY: programs built deployed
 programs:
@@ -46,10 +54,10 @@ deployed: built
 	@$(PROJECT) push AGENT_IMG "$(AGENT_IMG)" --into-cluster --for-pods
 	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)" --for-pods
 
-test: venv ## Run the unit and integration tests and, with real pods, each promise of the README (11 minutes).
+test: venv ## Run the unit and integration tests and, with real pods, each promise of the README.
 	@rm -rf build/tests; $(call run,$(TEST)); $(call sum,$(TEST))
 
-test-all: venv ## Run all tests but those that run nightly (40 minutes).
+test-all: venv ## Run all tests but those that run nightly.
 	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
 # Suites that do not share the cluster run beside others, at a low priority. Some fault cases measure the time of a reply,
@@ -94,6 +102,12 @@ test-integration-nightly: venv programs
 	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m nightly $(call in,tests/integration)
 test-e2e-nightly: deployed
 	@$(PYTEST) $(PARALLEL) -m nightly $(call in,tests/e2e)
+# With KUBECTL_VERSION, one of `cluster.versions.SUPPORTED`.
+test-kubectl: test-kubectl-messages test-kubectl-pages
+test-kubectl-messages: venv programs
+	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "kubectl and not nightly" $(call in,tests/integration)
+test-kubectl-pages: deployed
+	@$(PYTEST) $(PARALLEL) -m kubectl $(call in,tests/e2e)
 test-olm-modes: built
 	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m modes $(call in,tests/olm)
 test-incidents: deployed

@@ -30,6 +30,7 @@ MINIMUM_REPLICAS_UNAVAILABLE: Final = "MinimumReplicasUnavailable"
 # Progressing
 ROLLING_OUT: Final = "RollingOut"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
+WAITING_FOR_MEMCACHED: Final = "WaitingForMemcached"
 WAITING_FOR_PROXIES: Final = "WaitingForProxies"
 PAUSED: Final = "Paused"
 ROLLOUT_COMPLETE: Final = "RolloutComplete"
@@ -53,12 +54,14 @@ OTHER_REASON: Final = "another"
 class Meaning(NamedTuple):
     """The meaning of a reason, and the action that it requires from the user; empty if it requires none.
 
-    `stalls`: the problem does not end without a change by a user, so that the object is Stalled.
+    `stalls`: the problem does not end without a change by a user, so that the object is Stalled. `says_remedy`: each
+    message of this reason has a remedy of its own, so that tools that show the message do not add the action.
     """
 
     meaning: str
     action: str = ""
     stalls: bool = False
+    says_remedy: bool = False
 
 
 _MEANINGS: Final = {
@@ -75,13 +78,22 @@ _MEANINGS: Final = {
             "A child of a deleted object with the same name is still being deleted.",
             "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion.",
         ),
+        WAITING_FOR_MEMCACHED: Meaning(
+            (
+                "The Memcached to which a MemcachedProxy refers is not available, so requests fail. Or it is not known "
+                "whether it exists, because the operator cannot list Memcacheds. Pods that run are not changed then."
+            ),
+            "See the conditions of the Memcached, or correct the cause that the message contains.",
+        ),
         WAITING_FOR_PROXIES: Meaning(
             (
                 "The size of a Memcached has been reduced, but a MemcachedProxy still uses a slot that is to be "
-                "removed. The slot is kept until no pod of the MemcachedProxy uses it."
+                "removed. The slot is kept until no pod of the MemcachedProxy uses it. Or the operator cannot list "
+                "MemcachedProxies, so it does not know whether one uses the slot."
             ),
             "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
-            "cannot start. If it is deleted or refers to another Memcached, the slot is removed.",
+            "cannot start. If it is deleted or refers to another Memcached, the slot is removed when its pods have "
+            "stopped. If the message contains an error of the API server, correct its cause.",
         ),
         PAUSED: Meaning(
             "The rollout is paused. Changes that require new pods wait, and all other changes are applied.",
@@ -97,7 +109,7 @@ _MEANINGS: Final = {
                 "The stored spec violates a rule that was added later. The operator cannot build valid children from "
                 "it, and does not change the existing ones."
             ),
-            "Correct the field that the message names.",
+            "Correct the spec as the message says.",
             stalls=True,
         ),
         REFERENCE_INVALID: Meaning(
@@ -107,26 +119,30 @@ _MEANINGS: Final = {
             ),
             "Change the field that the message names, or refer to another Memcached.",
             stalls=True,
+            says_remedy=True,
         ),
         REFERENCE_NOT_FOUND: Meaning(
             "The Memcached to which a MemcachedProxy refers does not exist. Pods that run are not changed.",
             "Create the Memcached, or correct `spec.memcachedRef.name`.",
+            says_remedy=True,
         ),
         CONFLICT: Meaning(
             "The name of a child, or of a slot's pod, is already used by an object that was created manually, or that "
             "belongs to another object. The operator does not modify it, and checks again: a child every 10 s, a pod "
-            "within 5 minutes. Or a HorizontalPodAutoscaler scales the Deployment, although this object sets its size. "
-            "Or another client changes a child more than 10 times a minute.",
+            "within 5 minutes. Or a HorizontalPodAutoscaler has scaled the Deployment at least twice within an hour, "
+            "although this object sets its size. Or another client changes a child more than 10 times a minute. Or "
+            "clients reach pods that do not belong to this object, because the pods have its labels.",
             "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. "
             "The message names the other client and the remedy.",
             stalls=True,
+            says_remedy=True,
         ),
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods. Examples of causes: a quota, a LimitRange, Pod Security, a "
             "missing ServiceAccount or PriorityClass, a missing permission, a node port that is in use, or an "
-            "admission policy that forbids a field that another client added, or the deletion of pods.",
-            "Correct the cause. The condition's message contains the API server's error message. Pods are then "
-            "created or deleted within 5 minutes.",
+            "admission policy that forbids a field that another client added, or the deletion of pods. When the cause "
+            "is corrected, pods are created or deleted within 5 minutes.",
+            "Follow the remedy in the message, or correct the cause in the API server's error message.",
         ),
         SECRET_UNAVAILABLE: Meaning(
             "A pod cannot mount a volume because a Secret, or one of its keys, does not exist. A pod that started "
@@ -134,18 +150,19 @@ _MEANINGS: Final = {
             "about 10 minutes.",
             "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The "
             "reason clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt.",
+            says_remedy=True,
         ),
         IMAGE_UNAVAILABLE: Meaning(
             "The image of a container cannot be pulled, for example because of a typo or a private registry. An "
             "AppService has the pull secrets of the ServiceAccount `default`.",
             "Correct the field that the message names, such as `spec.image` or `spec.agent.image`. If the container is "
             "not part of the object, correct what adds it to the pods.",
+            says_remedy=True,
         ),
         PODS_CRASHING: Meaning(
             "A container crashes repeatedly or cannot start. The reason clears when the pod has been ready for 30 s.",
-            "Check the exit code and the reason in the message, and run the command that it contains. If the reason is "
-            "OOMKilled, raise the memory limit of this container. Exit code 64 means that memcached rejected its "
-            "options or certificate. If the container is not part of the object, correct what adds it to the pods.",
+            "Follow the remedy in the message, or run the command in it. If it names neither, check the exit code and "
+            "the reason in it. Exit code 64 means that memcached rejected its options or certificate.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",

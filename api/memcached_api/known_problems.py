@@ -20,7 +20,8 @@ class Use(Enum):
 
 
 class Problem(NamedTuple):
-    """A problem of all releases up to `seen`, the newest one whose sources have it. `corrected`: a release without it.
+    """A problem of all releases up to `seen`, the newest one without the commit that corrects it. `corrected`: the
+    first one with it.
 
     `effect`: what can happen, as a clause. `source`: the commit in memcached's repository, by its first digits. `use`:
     the caches that it affects.
@@ -33,16 +34,15 @@ class Problem(NamedTuple):
     use: Use = Use.ANY
 
 
-OLD, SECURE, NEWEST = (1, 6, 38), (1, 6, 42), (1, 6, 45)
-"""The releases whose sources were compared. Nothing is said of those between the last two."""
+_41, _42, _43, _44, NEWEST = ((1, 6, minor) for minor in (41, 42, 43, 44, 45))
 PROBLEMS: Final = (
-    Problem(OLD, SECURE, "a client can crash memcached with one line, without a login", "9981d748f", Use.AUTH),
-    Problem(SECURE, NEWEST, "a client can crash memcached with an empty line, without a login", "af05c9302", Use.AUTH),
-    Problem(OLD, SECURE, "a change of the users can disturb logins at the same time", "57934a1d0", Use.AUTH),
-    Problem(SECURE, NEWEST, "a damaged file of a warm restart can crash memcached", "0d77dc6c3", Use.WARM_RESTART),
-    Problem(SECURE, NEWEST, "a client that lists all keys and stops reading can damage memory", "7eeac6e9a"),
-    Problem(SECURE, NEWEST, "a closed `watch` connection can crash memcached", "e7793811f"),
-    Problem(SECURE, NEWEST, "moving memory between sizes of items can crash memcached", "0240ddee0"),
+    Problem(_41, _42, "a client can crash memcached with one line, without a login", "9981d748f", Use.AUTH),
+    Problem(_43, _44, "a client can crash memcached with an empty line, without a login", "af05c9302", Use.AUTH),
+    Problem(_41, _42, "a change of the users can disturb logins at the same time", "57934a1d0", Use.AUTH),
+    Problem(_44, NEWEST, "a damaged file of a warm restart can crash memcached", "0d77dc6c3", Use.WARM_RESTART),
+    Problem(_43, _44, "a client that lists all keys and stops reading can damage memory", "7eeac6e9a"),
+    Problem(_44, NEWEST, "a closed `watch` connection can crash memcached", "e7793811f"),
+    Problem(_41, _42, "moving memory between sizes of items can crash memcached", "0240ddee0"),
 )
 """The most important one first."""
 

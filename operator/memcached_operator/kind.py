@@ -5,16 +5,19 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.kind import Checked
 from memcached_api.validation.field_errors import FieldError, summary
+from memcached_operator.kube.knowledge import LISTED, Knowledge, State
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
+Part = TypeVar("Part")
+Item = TypeVar("Item", bound=Hashable)
 Check = Callable[[Object], Checked[Spec]]
 """Checks the spec of a stored object. Without a spec, its children stay as they are."""
 
@@ -80,6 +83,38 @@ class Resize(IntEnum):
     ANY = 2
 
 
+class Stray(NamedTuple):
+    """The owner of pods that have the labels of an object, but do not belong to it."""
+
+    kind: str
+    name: str
+    is_deleted: bool = False
+    """It is being deleted."""
+    blocked_by: str = ""
+    """What blocks its deletion, as a clause."""
+
+
+@dataclass(frozen=True)
+class Strays:
+    """What has the labels of an object and affects its clients or its pods, but does not belong to it."""
+
+    workloads: tuple[Key, ...] = ()
+    """The workloads that an earlier object of this name has left. The Service sends clients to their pods."""
+    beside: tuple[Key, ...] = ()
+    """What that object has left besides, without the policies: the first ones."""
+    policies: tuple[Key, ...] = ()
+    """The NetworkPolicy and the PodDisruptionBudget that it has left."""
+    owners: tuple[Stray, ...] = ()
+    """The owners of other pods to which the Service sends clients."""
+    pods: tuple[str, ...] = ()
+    """The names of such pods without an owner."""
+
+    @property
+    def is_transitional(self) -> bool:
+        """Whether some of them can be those of a transition, for example while pods wait for the garbage collector."""
+        return bool(self.owners or self.pods)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """One custom resource and the observed state around it. Each object was decoded once; do not modify them."""
@@ -90,9 +125,10 @@ class Snapshot:
     """The objects that it controls."""
     pods: tuple[Object, ...] = ()
     """The pods of its workload, without those that have ended."""
-    missing: frozenset[Resource] = frozenset()
-    """The optional or referenced resources that the API server does not serve, or that cannot be listed in its
-    namespace."""
+    knowledge: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
+    """What is known of the optional and the referenced resources, and of the objects of others, in its namespace."""
+    naming: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
+    """What is known of the resources whose objects can name it. While one is not listed, any object may."""
     foreign: Mapping[Resource, tuple[Any, ...]] = field(default_factory=dict[Resource, tuple[Any, ...]])
     """The views of the objects of others in its namespace, of the resources that its kind observes."""
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
@@ -113,8 +149,29 @@ class Snapshot:
     that was evicted, or rejected by its node."""
     disruptions: tuple[Any, ...] = ()
     """The pods that Kubernetes itself has stopped lately (`workloads.problems.disruptions`)."""
+    autoscaled: bool = False
+    """A HorizontalPodAutoscaler has scaled its workload repeatedly within the last hour, and the controller has
+    reverted it."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
+    strays: Strays = Strays()
+    """What does not belong to it, but affects its clients or its pods, for its status."""
+
+    def known(self, resource: Resource) -> Knowledge:
+        """What is known of a resource that a plan reads in its namespace."""
+        return self.knowledge.get(resource, LISTED)
+
+    def is_listed(self, resource: Resource) -> bool:
+        """Whether the objects of a resource that a plan reads are known, and it is served."""
+        return self.known(resource).state is State.LISTED
+
+    def named(self, reference: "Reference[Part]", name: str) -> Part | None:
+        """What plans read of the object with this name in the namespace; None if it does not exist."""
+        return self.referenced.get(Key(reference.resource, self.cr["metadata"]["namespace"], name))
+
+    def read_by(self, listed: "Listed[Item]") -> frozenset[Item] | None:  # noqa: ARG002 - for the type
+        """What the status reads of a list of the pods; None without one. `listed`: that of the kind."""
+        return self.listed
 
     def workload(self, resource: Resource) -> Object | None:
         """The live workload to which a plan is applied: the child, or the orphan that will be adopted; or None."""
@@ -202,6 +259,8 @@ class Plan:
     """What other clients did to children."""
     observed: Observed | None = None
     """What the plan has compared with the objects of others; None if it depends on each of their changes."""
+    removes_named: bool = False
+    """The plan removes what pods that name the object may use. They are listed before it is applied."""
 
 
 def invalid(errors: Sequence[FieldError]) -> Plan:
@@ -272,7 +331,7 @@ class Foreign:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Reference(Generic[Part]):
     """The objects of a kind of this operator that an object of another kind, or of the same one, names.
 
     They are in the namespace of the object. Each function is pure, and accepts an object without a valid spec.
@@ -282,20 +341,21 @@ class Reference:
     """The resource of the objects that are named."""
     names: Callable[[Object], Iterable[str]]
     """The names in an object."""
-    reads: Callable[[Object], Any]
-    """What the plans of the object read of an object that it names."""
+    reads: Callable[[Object], Part] | None
+    """What the plans of the object read of an object that it names. They get it from `Snapshot.named`. None if it has
+    no plan, as a pod."""
     shows: Callable[[Object], Any] = lambda _: None
     """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
 
 
 @dataclass(frozen=True)
-class Listed:
+class Listed(Generic[Item]):
     """What a status must know of all pods of the workload, although no event may have reported them yet."""
 
     needed: Callable[[Snapshot], bool]
     """Whether the status of a snapshot needs them. They are then listed before it is written."""
-    reads: Callable[[Object], Hashable]
-    """What it reads of a pod."""
+    reads: Callable[[Object], Item]
+    """What it reads of a pod. It gets that from `Snapshot.read_by`."""
 
 
 @dataclass(frozen=True)
@@ -315,19 +375,24 @@ class ReconciledKind:
     status: Callable[[Snapshot, Outcome, datetime], DesiredStatus]
     """Compute the status from the same snapshot, the result of the plan and the current time. A pure function."""
     optional: tuple[Resource, ...] = ()
-    """Those of `owns` whose API a cluster may lack. A plan must not contain children of a missing one."""
+    """Those of `owns` whose API a cluster may lack. A plan must not contain children of one that is not listed."""
     foreign: Foreign = Foreign()
     """What a plan reads of the objects of others, which are not of a kind of this operator."""
-    references: tuple[Reference, ...] = ()
+    references: tuple[Reference[Any], ...] = ()
     """The objects of kinds of this operator that an object names."""
+    pod_references: tuple[Reference[Any], ...] = ()
+    """Those that its pods name, also after their owner was deleted."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
     loss: str = ""
     """What is lost with a pod, as a clause; empty if nothing is."""
     updates_pods: bool = False
     """Its plans contain steps that change and delete pods."""
-    listed: Listed | None = None
+    listed: Listed[Any] | None = None
     """The pods that its status must know."""
+    restart: Callable[[Object], str] | None = None
+    """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that
+    costs. None if the kind has no such field."""
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

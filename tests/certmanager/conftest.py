@@ -8,7 +8,7 @@ import pytest
 from certmanager.processes import cert_manager
 from cluster.versions import NEWEST_KUBERNETES
 from integration.control_plane import ControlPlane, control_plane
-from project.environment import changed, use_kubectl
+from project.environment import changed, use_kubectl_of
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         control_plane(f"certmanager-{os.getpid()}", NEWEST_KUBERNETES) as started,
         changed(KUBECONFIG=str(started.kubeconfig)),
     ):
-        use_kubectl()
+        use_kubectl_of(NEWEST_KUBERNETES)
         with cert_manager(started, tmp_path_factory.mktemp("cert-manager")):
             yield started

@@ -6,7 +6,6 @@ The nodes are simulated: the operator does not run. tests/olm/test_chart.py has 
 import base64
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,10 @@ import yaml
 
 from bundle.objects import Object, parse
 from integration.control_plane import ControlPlane, control_plane
+from support import programs
 from support.charts import KEEP, MANAGED_BY, NAMESPACE, ROOT, VARIANTS
 from support.code_blocks import page_commands
 from support.helm import CHART, Helm, objects
-from support.waiting import COMMAND
 
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n").decode()
 CONFIGURATION = "mutatingwebhookconfiguration/memcached-operator-mutating-webhook-configuration"
@@ -44,9 +43,7 @@ class Shell:
         path = os.pathsep.join([str(self.helm.folder), os.environ["PATH"]])
         environ = {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.folder)}
         words = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(
-            words, cwd=self.folder, env=environ, capture_output=True, text=True, timeout=COMMAND, check=False
-        )
+        done = programs.run(words, cwd=self.folder, env=environ)
         assert not check or done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 

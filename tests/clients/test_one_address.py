@@ -1,7 +1,6 @@
 """What clients of a MemcachedProxy see while parts fail: three libraries, and connections with keys of known slots."""
 
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from support.connections import CONNECTIONS
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import by_slot, pods_of, wait_until_ready
 from support.processes import container_id, frozen, processes, send_signal
+from support.programs import output
 from support.slots import replace_pod
 from support.waiting import READY, ROLLOUT, STEP
 
@@ -166,11 +166,11 @@ def dropped(pod: Object) -> Generator[None]:
     """Drop all packets to a pod during the block."""
     process = next(iter(processes(container_id(pod, "memcached"))))
     command = ["nsenter", f"--net=/proc/{process}/ns/net", "iptables", "--wait"]
-    subprocess.run([*command, "-I", "INPUT", "-j", "DROP"], check=True)
+    output([*command, "-I", "INPUT", "-j", "DROP"])
     try:
         yield
     finally:
-        subprocess.run([*command, "-D", "INPUT", "-j", "DROP"], check=True)
+        output([*command, "-D", "INPUT", "-j", "DROP"])
 
 
 def test_silent_name_server_costs_only_the_keys_of_a_slot_that_restarts(
@@ -192,11 +192,11 @@ def silent_dns(cluster: dict[str, Any]) -> Generator[None]:
         if b"coredns" in (line := path.read_bytes()) and cluster["state_dir"].encode() in line
     ]
     assert found
-    subprocess.run(["kill", "-STOP", *map(str, found)], check=True)
+    output(["kill", "-STOP", *map(str, found)])
     try:
         yield
     finally:
-        subprocess.run(["kill", "-CONT", *map(str, found)], check=True)
+        output(["kill", "-CONT", *map(str, found)])
 
 
 def test_killed_proxy_closes_its_connections_only(world: World, record_property: Record) -> None:

@@ -93,7 +93,10 @@ def test_name_of_an_appservice_is_a_conflict_for_a_memcached(namespace: str) -> 
     before = children()
     kube.apply(memcached.memcached(namespace, "app", resources=SMALL))
     message = memcached.wait_until_degraded(namespace, "Conflict", "app")["message"]
-    for part in ("Deployment app belongs to AppService app", "use another name for this Memcached"):
+    for part in (
+        "Deployment app belongs to AppService app",
+        "Use another name for Memcached app or for AppService app",
+    ):
         assert part in message
     assert children() == before
     kubectl("delete", "appsvc/app", "-n", namespace)

@@ -4,7 +4,6 @@ import base64
 import json
 import shlex
 import ssl
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -15,12 +14,12 @@ import pytest
 from cryptography import x509
 
 from memcached_operator.certificates import pki
-from support import installed, kube
+from support import installed, kube, programs
 from support.code_blocks import page_commands
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.secrets import sync
-from support.waiting import COMMAND, REQUEST, ROLLOUT
+from support.waiting import REQUEST, ROLLOUT
 
 NAMES = [f"memcached-operator-webhook-service.{installed.NAMESPACE}.svc{end}" for end in ("", ".cluster.local")]
 RENEWED = ROLLOUT
@@ -123,7 +122,7 @@ def test_admission_account_has_no_special_permissions() -> None:
 
 def run(command: str) -> None:
     """Run a command, which must succeed."""
-    done = subprocess.run(shlex.split(command), capture_output=True, text=True, timeout=COMMAND, check=False)
+    done = programs.run(shlex.split(command))
     assert done.returncode == 0, f"{command}: {done.stderr}"
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from support import programs
+
 TOOLS = Path(__file__).parents[2] / "tools"
 NAME = f"second-{os.getpid()}"
 MEMCACHED = "docker.io/library/memcached:1.6"
@@ -35,7 +37,7 @@ def environment() -> dict[str, str]:
 
 def cluster(*words: str) -> subprocess.CompletedProcess[str]:
     """Run one command of the cluster tool."""
-    return subprocess.run([*COMMAND, *words], env=environment(), capture_output=True, text=True, check=False)
+    return programs.run([*COMMAND, *words], env=environment())
 
 
 def succeed(*words: str) -> str:
@@ -53,7 +55,7 @@ def info() -> dict[str, Any]:
 def kubectl(known: dict[str, Any], *words: str) -> str:
     """Run kubectl against the separate cluster."""
     command = [f"{known['bin_dir']}/kubectl", f"--kubeconfig={known['kubeconfig']}", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return programs.output(command)
 
 
 def descendants(pid: int) -> set[int]:
@@ -126,7 +128,7 @@ def words(file: Path) -> list[str]:
 
 def output(*command: str) -> str:
     """Run a command; return its standard output."""
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return programs.output(command)
 
 
 def memcached_version(address: str) -> bytes:

@@ -18,7 +18,7 @@ from support.waiting import READY, ROLLOUT
 
 PASSWORD = "web:a-long-random-password"
 
-pytestmark = pytest.mark.usefixtures("cluster")
+pytestmark = [pytest.mark.usefixtures("cluster"), pytest.mark.kubectl]
 
 
 @pytest.fixture

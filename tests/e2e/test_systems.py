@@ -113,7 +113,7 @@ def test_changed_and_deleted_children_are_restored(namespace: str) -> None:
     for plural, original in before.items():
         eventually(lambda old=original, key=plural: is_restored(key, old), description=f"the {plural} is restored")
     wait_until_ready(namespace)
-    kubectl("delete", "deployment/cache", "service/cache", "-n", namespace)
+    kubectl("delete", "deployment/cache", "service/cache", "-n", namespace, "--wait=false")
     for plural, original in before.items():
         eventually(lambda old=original, key=plural: is_recreated(key, old), description=f"the {plural} exists again")
     wait_until_ready(namespace)

@@ -168,7 +168,7 @@ def test_memory_grows_without_a_restart(namespace: str, record_property: Figures
     updated(namespace)
     (new,) = slot_addresses(namespace, 4)[SLOTS:]
     assert int(stat(new, "limit_maxbytes")) == 256 * MI
-    kubectl("delete", "pod", "cache-0", "-n", namespace)
+    kubectl("delete", "pod", "cache-0", "-n", namespace, "--wait=false")
     eventually(lambda: identities(namespace)[0] not in before and kube.ready(by_slot(namespace)[0]), READY, "a new pod")
     assert slot_addresses(namespace, SLOTS) == addresses
     assert int(stat(addresses[0], "limit_maxbytes")) == 256 * MI

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from subprocess import run
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -27,6 +26,7 @@ from memcached_api.values import nested_field
 from memcached_operator.certificates.pki import KeyPair, issue
 from memcached_operator.kube.resource import Object
 from memcached_webhooks.admission import path_of
+from support import programs
 from support.cpu import cpu_time
 from support.ports import free_port
 
@@ -102,7 +102,7 @@ class Webhook:
     def socket_memory(self) -> float:
         """Kernel memory of the sockets of its ports, in MiB: received, unsent and reserved."""
         ports = " or ".join(f"sport = :{port}" for port in (self.port, self.metrics_port, self.probes_port))
-        lines = run(("ss", "-Htnm", ports), capture_output=True, text=True, check=True).stdout
+        lines = programs.output(("ss", "-Htnm", ports))
         return sum(sum(map(int, found)) for found in SKMEM.findall(lines)) / 2**20
 
     def cpu(self) -> float:

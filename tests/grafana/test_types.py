@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dashboards.files import files
+from support import programs
 from support.waiting import BUSY
 from unit.config.rendered import ROOT
 
@@ -60,4 +61,4 @@ def project() -> Path:
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run a command in the project."""
-    return subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False, timeout=TIMEOUT)
+    return programs.run(words, cwd=PROJECT, timeout=TIMEOUT)

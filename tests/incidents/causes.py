@@ -121,10 +121,10 @@ def node_full(namespace: str) -> Generator[None]:
 @contextmanager
 def two_scalers(namespace: str) -> Generator[None]:
     """A HorizontalPodAutoscaler scales the Deployment of the cache instead of the Memcached."""
-    create(namespace, identity="Pooled")
+    create(namespace, identity="Pooled", size=2)
     wait_until_ready(namespace, CACHE)
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": CACHE}
-    scaler = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 3, "metrics": [CPU]}
+    scaler = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 1, "metrics": [CPU]}
     kind = {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler"}
     kube.apply({**kind, "metadata": {"name": CACHE, "namespace": namespace}, "spec": scaler})
     yield

@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from kubectl_memcached.model import conditions
-from support import kube
+from support import kube, programs
 from support.clients import in_threads
 from support.kube import Object, eventually
 from support.load import Load, fill, kept, load
@@ -49,7 +49,7 @@ def test_fleet_is_upgraded_one_cache_at_a_time_and_warm_caches_keep_their_items(
         time.sleep(BEFORE)
         interrupted(namespace)
         assert images(namespace).count({IMAGE}) < len(addresses)
-        done = subprocess.run(command(namespace), capture_output=True, text=True, check=False, env=environment())
+        done = programs.run(command(namespace), env=environment())
         assert done.returncode == 0, done.stdout + done.stderr
         time.sleep(AFTER)
         write(loads)

@@ -16,7 +16,7 @@ from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
-from project.environment import use_kubectl
+from project.environment import use_kubectl_of
 from support.memcacheds import RELEASES, memcached_root
 
 
@@ -74,10 +74,11 @@ def children(plane: ControlPlane, memcached: Object) -> dict[Resource, Object]:
 
 
 @pytest.fixture
-def kubeconfig(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`support.kube.kubectl` uses this control plane."""
+def kubeconfig(plane: ControlPlane, version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`support.kube.kubectl` uses this control plane, with the kubectl of its version or of KUBECTL_VERSION."""
     monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
-    use_kubectl()
+    monkeypatch.setenv("PATH", os.environ["PATH"])
+    use_kubectl_of(version)
 
 
 @pytest.fixture

@@ -25,9 +25,10 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES, Key, Object, Resource
 from memcached_operator.runtime.threads import EventLoopThread
+from support import programs
 from support.audit import Audit
 from support.monitors import monitor_crd
-from support.waiting import COMMAND, READY
+from support.waiting import BUILD, COMMAND, READY
 
 T = TypeVar("T")
 
@@ -172,7 +173,7 @@ def control_plane(name: str, version: str | None = None) -> Generator[ControlPla
         start_new_session=True,
     )
     with guard:
-        done = subprocess.run([*tool, "up"], env=env, capture_output=True, text=True, check=False)
+        done = programs.run([*tool, "up"], env=env, timeout=BUILD)
         assert done.returncode == 0, done.stderr
         kubeconfig = Path(done.stdout.strip().rpartition("export KUBECONFIG=")[2])
         plane = ControlPlane(kubeconfig, kubeconfig.parent / "audit.log")
@@ -198,7 +199,7 @@ def without_controllers(plane: ControlPlane) -> Generator[None]:
 def _control(plane: ControlPlane, command: str, component: str) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "tools"), "CLUSTER_NAME": plane.kubeconfig.parent.name}
     env.pop("KUBECONFIG", None)
-    subprocess.run([sys.executable, "-m", "cluster", command, component], env=env, capture_output=True, check=True)
+    programs.output([sys.executable, "-m", "cluster", command, component], env=env)
 
 
 def install(plane: ControlPlane) -> None:

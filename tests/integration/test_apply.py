@@ -71,9 +71,7 @@ class Owner:
 
         async def run() -> Result:
             async with client_of(self.plane.connection) as client:
-                return await Applier(client, self.cache).apply_all(
-                    KIND, gather(self.cache, KIND, self.cr, frozenset()), wanted
-                )
+                return await Applier(client, self.cache).apply_all(KIND, gather(self.cache, KIND, self.cr, {}), wanted)
 
         self.outcome = asyncio.run(run())
         return dict(audit.writes(self.cr["metadata"]["namespace"]))

@@ -129,7 +129,7 @@ CASES: dict[str, Case] = {
     "taken": Case(
         {},
         "Pod taken-0 has the name of a slot, and is not managed by this operator. The pod is not modified. Delete it: "
-        "kubectl delete pod -n {} taken-0",
+        "kubectl delete pod --wait=false -n {} taken-0",
         lambda client, namespace: remove(client, Key(PODS, namespace, "taken-0")),
         reason="Conflict",
     ),

@@ -1,7 +1,6 @@
 """A manifest that has been applied has no difference to its object, as GitOps tools compare them."""
 
 import json
-import subprocess
 import uuid
 from collections.abc import Callable
 from itertools import chain
@@ -16,7 +15,7 @@ from integration.test_removals import FIRST, User, stages
 from memcached_api.appservice.types import with_defaults
 from memcached_operator.kube.resource import Object
 from support import examples as folders
-from support import kube
+from support import kube, programs
 from support.appservice import appservice
 from unit.config.test_documents import PAGES, examples
 
@@ -87,7 +86,7 @@ def differences(user: User, wanted: Object) -> list[Any]:
     schema = json.loads(kube.kubectl("get", "--raw", "/openapi/v2").stdout)
     given = json.dumps({"manager": ARGO, "schema": schema, "objects": objects})
     command = [directory(GITOPS_FAMILY) / PROGRAM]
-    found = json.loads(subprocess.run(command, input=given, capture_output=True, check=True, text=True).stdout)
+    found = json.loads(programs.output(command, stdin=given))
     assert len(found) == len(objects)
     return [each for each in found if any(each.values())]
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import subprocess
 from typing import NamedTuple
 
 import pytest
@@ -17,6 +16,7 @@ from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from support import programs
 from support.code_blocks import located
 from support.kube import kubectl
 from unit import builders
@@ -40,7 +40,7 @@ def healths(objects: list[Object]) -> list[Health]:
     ensure_built(GITOPS_FAMILY, [PROGRAM])
     command = [directory(GITOPS_FAMILY) / PROGRAM]
     given = json.dumps({"script": SCRIPT, "objects": objects})
-    found = json.loads(subprocess.run(command, input=given, capture_output=True, check=True, text=True).stdout)
+    found = json.loads(programs.output(command, stdin=given))
     return [Health(each["kstatus"]["status"], each["argo"]["status"]) for each in found]
 
 

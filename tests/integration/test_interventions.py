@@ -15,7 +15,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from support.draining import condition
 from support.kube import kubectl
 
-pytestmark = pytest.mark.usefixtures("kubeconfig")
+pytestmark = [pytest.mark.usefixtures("kubeconfig"), pytest.mark.kubectl]
 
 STABLE: Object = {"size": 2, "identity": "Stable"}
 HEALTHY = "All components are healthy"

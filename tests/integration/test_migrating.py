@@ -148,7 +148,7 @@ def test_object_of_the_sample_is_migrated_while_its_pods_run(old_plane: ControlP
 
         merged = documented(f"patch memcached {NAME} --type=merge -p").strip("'")
         await patch(client, KEY, yaml.safe_load(merged))
-        assert documented(f"delete deployment {NAME}") == "--cascade=orphan"
+        assert documented(f"delete deployment {NAME}") == "--cascade=orphan --wait=false"
         options = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Orphan"}
         await client.request("DELETE", DEPLOYMENTS.path(NAMESPACE, NAME), options)
 

@@ -99,6 +99,7 @@ def test_immutable_config_map_is_deleted(plane: ControlPlane, namespace: str) ->
     run_operator(plane, (namespace,), scenario)
 
 
+@pytest.mark.kubectl
 @pytest.mark.usefixtures("kubeconfig")
 def test_paused_app_service_is_resumed_with_the_command_of_its_message(plane: ControlPlane, namespace: str) -> None:
     app = Key(APPSERVICES, namespace, "app")

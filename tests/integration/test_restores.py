@@ -28,7 +28,7 @@ from support.admitted import admitted
 from support.draining import condition
 from support.kube import kubectl
 
-pytestmark = pytest.mark.usefixtures("kubeconfig")
+pytestmark = [pytest.mark.usefixtures("kubeconfig"), pytest.mark.kubectl]
 
 TOLERATION = {"key": "cache", "operator": "Exists"}
 SPEC: Object = {
@@ -129,7 +129,7 @@ async def lacks_toleration(client: ApiClient, namespace: str) -> bool:
 
 def command_in(message: str) -> str:
     """The command that a message gives."""
-    (found,) = re.findall(r"kubectl delete -n \S+ --cascade=orphan(?: [a-z]+/[-a-z0-9]+)+", message)
+    (found,) = re.findall(r"kubectl delete -n \S+ --cascade=orphan --wait=false(?: [a-z]+/[-a-z0-9]+)+", message)
     return found
 
 
@@ -159,7 +159,7 @@ def test_copies_that_differ_are_one_conflict_whose_command_works_as_written(
         ]
         assert untouched == [True, True]
         command = command_in(found)
-        assert set(command.split()[5:]) == {"statefulset/cache", "poddisruptionbudget/cache"}
+        assert set(command.split()[6:]) == {"statefulset/cache", "poddisruptionbudget/cache"}
         await run(command)
         await wait_until_ready(client, namespace)
 
@@ -194,7 +194,7 @@ def test_immutable_field_of_a_restored_child_has_a_command_that_works_as_written
             "ApplyFailed"
         )
         command = command_in(found)
-        assert command.split()[5:] == [f"{resource.kind.lower()}/cache"]
+        assert command.split()[6:] == [f"{resource.kind.lower()}/cache"]
         await run(command)
         await wait_until_ready(client, namespace)
 

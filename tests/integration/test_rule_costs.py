@@ -1,7 +1,6 @@
 """The CEL rules of our CRDs cost at most half of the budget of the oldest supported API server."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 
 from cluster.public.programs import OLDEST_FAMILY, directory, ensure_built
 from integration.control_plane import CRD_FILES
+from support import programs
 
 pytestmark = pytest.mark.nightly  # it builds a program of the oldest Kubernetes
 
@@ -23,7 +23,7 @@ def report() -> Report:
     """The cost estimates and limits of the oldest supported API server."""
     ensure_built(OLDEST_FAMILY, [PROGRAM])
     command = [directory(OLDEST_FAMILY) / PROGRAM, *CRD_FILES]
-    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return json.loads(programs.output(command))
 
 
 def expressions(report: Report) -> Iterator[tuple[str, int]]:

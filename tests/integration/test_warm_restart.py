@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from corners import server
 from corners.server import Server
 from memcached_operator.memcached.desired.warm_restart import CACHE_PATH, ITEMS, META, command
 from memcached_operator.shared.agent import MOUNT_PATH
+from support import programs
 from support.ports import free_port
 
 SHELL = "/usr/bin/dash"
@@ -32,7 +32,7 @@ class Container:
         self.root = directory / "root"
         server.copy_root(root, self.root)
         for program in PROGRAMS:
-            found = subprocess.run(["ldd", program], check=True, text=True, capture_output=True).stdout
+            found = programs.output(["ldd", program])
             for each in (program, *(word for word in found.split() if word.startswith("/"))):
                 target = self.root / each[1:]
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from cluster.public.lifecycle import cluster_name, down
-from project.environment import changed, find_cluster, signals_ignored
+from cluster.versions import KUBERNETES
+from project.environment import changed, find_cluster, signals_ignored, use_kubectl_of
 from support import kube, pods
 from support.olm import VERSION, Releases, show
 
@@ -29,6 +30,7 @@ def olm_cluster(pytestconfig: pytest.Config) -> Iterator[None]:
                     show("project", "push", variable, os.environ[variable], "--into-cluster")
                 show("olm", "up")
             find_cluster()
+            use_kubectl_of(KUBERNETES)
             yield
         finally:
             with signals_ignored():

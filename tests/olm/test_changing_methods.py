@@ -1,7 +1,6 @@
 """Changing the installation method, and downgrades, with the commands of docs/install*.md."""
 
 import os
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,13 @@ import pytest
 import yaml
 
 from bundle.subscription import NAMESPACE, subscription
-from support import installed, kube, olm
+from support import installed, kube, olm, programs
 from support.audit import Audit
 from support.code_blocks import page_commands
 from support.kube import Object, eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
 from support.olm import ABSENT, API, CATALOG, CATALOG_NAMESPACE, CHANNEL, SECONDS, Installation, Releases, csv_name
-from support.waiting import COMMAND, READY
+from support.waiting import READY
 
 pytestmark = pytest.mark.modes
 
@@ -51,7 +50,7 @@ class Shell:
         assert [each for each in commands if each not in DOCUMENT] == [], "the document does not contain these commands"
         script = "\n".join(commands).replace("install-abcde", name)
         words = ["bash", "-euc", script]
-        done = subprocess.run(words, cwd=self.folder, capture_output=True, text=True, timeout=COMMAND, check=False)
+        done = programs.run(words, cwd=self.folder)
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
 

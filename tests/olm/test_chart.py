@@ -1,7 +1,6 @@
 """Changing an installation with running caches from kubectl to Helm, to OLM and back, with the commands of the docs."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from bundle.subscription import NAMESPACE, subscription
-from support import installed, kube, olm
+from support import installed, kube, olm, programs
 from support.audit import Audit
 from support.code_blocks import page_commands
 from support.helm import Helm, helm
 from support.kube import eventually, kubectl
 from support.memcached import SMALL, children, memcached, pods_of, send_commands, wait_until_ready
 from support.olm import CATALOG, CATALOG_NAMESPACE, CHANNEL, SECONDS, VERSION, Installation, Releases
-from support.waiting import COMMAND, READY
+from support.waiting import READY
 
 pytestmark = pytest.mark.modes
 
@@ -35,9 +34,7 @@ class Shell:
         """Run a script and return its output; an error fails the test."""
         environ = {**os.environ, "PATH": os.pathsep.join([str(self.helm.folder), os.environ["PATH"]])}
         words = ["bash", "-euo", "pipefail", "-c", script]
-        done = subprocess.run(
-            words, cwd=self.folder, env=environ, capture_output=True, text=True, timeout=COMMAND, check=False
-        )
+        done = programs.run(words, cwd=self.folder, env=environ)
         assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
         return done.stdout
 

@@ -107,7 +107,7 @@ def test_the_policies_confine_the_account_that_olm_created(installation: Install
 def deleted_secret(installation: Installation, _: ProbeResults) -> bytes:
     """Delete the Secret; return the former certificate."""
     before = olm_certificates.secret_files(installation)["tls.crt"]
-    kubectl("delete", "secret", SECRET, "-n", installation.namespace)
+    kubectl("delete", "secret", SECRET, "-n", installation.namespace, "--wait=false")
     return before
 
 

@@ -1,7 +1,6 @@
 """The kubectl plugin as a release packs it: two equal builds, krew's own check, and an installation by krew."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from cluster.shell import run
 from plugin.archives import PLUGIN, PROGRAM, tarball_name
 from release.commit.tree import Tree
 from releases.conftest import VERSION
+from support import programs as started
 
 MANIFEST = f"{PLUGIN}.yaml"
 
@@ -47,7 +47,7 @@ def test_second_build_has_equal_bytes(repository: Tree, packed: Path, tmp_path: 
 def test_krew_accepts_the_manifest(packed: Path, programs: Path) -> None:
     """The check of krew's index, without its download of the archive: the release does not exist yet."""
     validate = [programs / "validate-krew-manifest", f"-manifest={packed / MANIFEST}", "-skip-install"]
-    done = subprocess.run(validate, capture_output=True, text=True, check=False, timeout=300)
+    done = started.run(validate, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

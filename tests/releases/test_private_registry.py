@@ -14,7 +14,7 @@ import pytest
 
 from cluster.public.programs import KUBERNETES_FAMILY, RELEASE_FAMILY, directory, ensure_built
 from cluster.shell import run
-from support import air_gap
+from support import air_gap, programs
 from support.code_blocks import page_commands
 from support.registries import open_registry, private_registry
 
@@ -39,7 +39,7 @@ class Shell:
 
     def run(self, text: str, home: Path, password: str = "") -> "subprocess.CompletedProcess[str]":
         """Run commands with the credentials in a directory, which `crane auth login` changes."""
-        return subprocess.run(
+        return programs.run(
             ["bash", "-eu", "-o", "pipefail", "-c", text.replace(air_gap.HOST, self.mirror)],
             env={
                 "PATH": f"{self.path}:/usr/bin:/bin",
@@ -47,9 +47,6 @@ class Shell:
                 "HOME": str(home),
                 "PASSWORD": password,
             },
-            capture_output=True,
-            text=True,
-            check=False,
         )
 
     def digest(self, image: str, home: Path) -> str:

@@ -9,7 +9,18 @@ import pytest
 
 from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, Settings
 from faults.state import is_ready
-from memcached_operator.kube.resource import DEPLOYMENTS, LEASES, PODS, SERVICES, STATEFULSETS, Key, Object, nested_map
+from memcached_api.shared.rules.placing import RESTARTED_AT
+from memcached_operator.kube.resource import (
+    DEPLOYMENTS,
+    EVENTS,
+    LEASES,
+    PODS,
+    SERVICES,
+    STATEFULSETS,
+    Key,
+    Object,
+    nested_map,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.ring import ring_of
@@ -63,7 +74,7 @@ class World:
             self.broken.append(f"{kept} slots, but a proxy uses {used}")
 
     def _check_growth(self, key: Key, live: Object) -> None:
-        """A proxy gets another slot only when it has been ready."""
+        """A proxy gets another slot only when it has been ready, and starts only when all that can be have been."""
         ring, before = ring_of(live["spec"]["template"]), self._rings.get(key)
         if ring is None:
             self.broken.append("a Deployment without a ring")
@@ -72,9 +83,10 @@ class World:
         if before != str(ring) and slots is not None and slots["spec"]["replicas"] < ring.servers:
             self.broken.append(f"{ring} is used, but there are {slots['spec']['replicas']} slots")
         missing = [slot for slot in range(ring.servers) if f"cache-{slot}" not in self.ready]
+        starts_early = before is None and any(f"cache-{slot}" not in self.held for slot in missing)
         own = f"{ring.name}/{ring.uid}/"
         grows = before is not None and before.startswith(own) and int(before.removeprefix(own)) < ring.servers
-        if grows and missing:
+        if (grows and missing) or starts_early:
             self.broken.append(f"slot {missing[0]} is used, but has never been ready")
         self._rings[key] = str(ring)
 
@@ -173,6 +185,24 @@ def test_either_can_be_created_first(first: str) -> None:
     run(scenario)
 
 
+def test_first_proxies_wait_for_a_minute_for_a_slot_that_does_not_start() -> None:
+    async def scenario(world: World) -> None:
+        world.held.add("cache-1")
+        await world.cache()
+        await world.front()
+        await asyncio.sleep(30)
+        reason, message = world.condition(MEMCACHEDPROXIES, "front", "Progressing")
+        assert (reason, message[:31]) == ("RollingOut", "The proxies use Memcached cache")
+        assert world.key(DEPLOYMENTS, "front") not in world.plane.server.objects
+        await asyncio.sleep(SETTLED)
+        assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
+        world.held.clear()
+        await asyncio.sleep(SETTLED)
+        world.check(3)
+
+    run(scenario)
+
+
 def test_new_slots_are_used_when_they_are_ready() -> None:
     async def scenario(world: World) -> None:
         await both(world)
@@ -231,9 +261,9 @@ def test_deletion_of_the_proxy_ends_the_wait() -> None:
         await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": True})
         await world.change(MEMCACHEDS, "cache", size=2)
         await asyncio.sleep(SETTLED)
-        world.broken.clear()
         await world.sandbox.delete(MEMCACHEDPROXIES, "front")
         await asyncio.sleep(SETTLED)
+        assert world.broken == []
         assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 2
         assert is_ready(world.get(MEMCACHEDS, "cache"))
 
@@ -379,5 +409,33 @@ def test_writes_of_a_new_proxy_and_of_a_larger_ring() -> None:
         await asyncio.sleep(SETTLED)
         assert writes(world, "front")["MODIFIED"] <= 3
         world.check(4)
+
+    run(scenario)
+
+
+def test_restart_by_kubectl_is_reported_with_a_remedy_that_replaces_the_pods() -> None:
+    """A MemcachedProxy has no items, and the plugin restarts Memcacheds only."""
+
+    async def scenario(world: World) -> None:
+        await world.cache()
+        await world.front()
+        await world.change(MEMCACHEDPROXIES, "front", rollout={"restartedAt": "2030-01-01T00:00:00Z"})
+        await asyncio.sleep(SETTLED)
+        restarted = {"metadata": {"annotations": {RESTARTED_AT: "2030-01-01T01:00:00Z"}}}
+        await world.change(DEPLOYMENTS, "front", template=restarted)
+        await asyncio.sleep(SETTLED)
+        _, message = world.condition(MEMCACHEDPROXIES, "front", "Degraded")
+        assert "Deployment front: kubectl rollout restart was reverted" in message
+        remedy = "set spec.rollout.restartedAt to the current time: kubectl edit -n simulated memcachedproxy front"
+        assert message.endswith(f"To replace the pods, {remedy}")
+        events = [each["message"] for each in world.plane.server.of(EVENTS).values()]
+        (posted,) = [each for each in events if "reverted" in each]
+        assert posted in message
+        assert remedy in posted
+        before = {pod["metadata"]["uid"] for pod in world.pods("front")}
+        await world.change(MEMCACHEDPROXIES, "front", rollout={"restartedAt": "2030-01-01T02:00:00Z"})
+        await asyncio.sleep(SETTLED)
+        assert before.isdisjoint(pod["metadata"]["uid"] for pod in world.pods("front"))
+        assert world.condition(MEMCACHEDPROXIES, "front", "Degraded") == ("AsExpected", "All components are healthy")
 
     run(scenario)

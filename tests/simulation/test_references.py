@@ -83,7 +83,7 @@ class World(Api):
                 "conditions": conditions,
                 "peers": [{"name": key.name, **part} for key, part in snapshot.referenced.items()],
                 "named by": [{"name": key.name, **part} for key, part in snapshot.referrers.items()],
-                "served": not snapshot.missing,
+                "served": snapshot.is_listed(NAMES[resource]),
                 "double": 2 * cr["spec"].get("value", 0),
             }
             return DesiredStatus(found)

@@ -1,7 +1,6 @@
 """Random walks of the whole operator: others for each change of its sources, and many nightly."""
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -15,12 +14,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import memcached_api
 import memcached_operator
-from simulation.walks.actions import Drift, Pause, Put, Refer, Scale
-from simulation.walks.disturbances import Hold, Inject, Process, Wait
+from simulation.walks.actions import Delete, Drift, Pause, Put, Refer, Replace, Scale
+from simulation.walks.disturbances import PROXIES, Hold, Inject, Process, Unlisted, Wait
 from simulation.walks.specs import PAUSED, Spec
 from simulation.walks.strategies import NO_SYNC, Step, Walk, walks
 from simulation.walks.trace import EXAMPLE
 from simulation.walks.walking import run_walk
+from support import programs
 
 SECONDS: Final = float(os.environ.get("WALKS_SECONDS", "100"))
 """The time after which no other walks begin. The nightly run has more."""
@@ -95,6 +95,14 @@ FOUND: Final[dict[str, Walk]] = {
     "slots of proxies whose pods no event has reported yet": _walk(
         Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(1), Hold(("pods",)), Wait(20), Scale("wk-s", 2), Wait(1)
     ),
+    "slots of a deleted proxy whose pods no event has reported yet": _walk(
+        *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(1), Hold(("pods",)), Wait(20)),
+        *(Delete("wk-x", "Background"), Scale("wk-s", 1), Wait(3)),
+    ),
+    "slots of a proxy that is created again while the lists of proxies fail": _walk(
+        *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(60), Unlisted(PROXIES, "404", None, 40.0, starts=True)),
+        *(Replace("wk-x", Spec(1)), Scale("wk-s", 1), Wait(90)),
+    ),
     "slots of proxies that get another number of slots and the first one again, while no event reports a pod": _walk(
         *(Put("wk-s", Spec(3)), Put("wk-x", Spec(2)), Wait(20), Hold(("pods",))),
         *(Scale("wk-s", 5), Wait(20), Scale("wk-s", 3), Wait(8)),
@@ -137,7 +145,7 @@ def test_equal_seeds_have_equal_traces() -> None:
     """A walk is the same when it is repeated, and in another process, whose sets have another order."""
     environment = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "simulation.walks.trace"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    other = programs.output(command, env=environment)
     trace = run_walk(EXAMPLE)
     assert run_walk(EXAMPLE) == trace
-    assert done.stdout.splitlines() == trace
+    assert other.splitlines() == trace

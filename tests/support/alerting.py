@@ -5,7 +5,6 @@ also tests that all other alerts are silent.
 """
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -17,7 +16,7 @@ from alerts.proxies import ALERTS as OF_PROXIES
 from memcached_operator.memcached.alerts.caches import ALERTS as OF_CACHES
 from memcached_operator.memcached.alerts.caches import PREDICTED
 from memcached_operator.memcached.alerts.rules import PAGE
-from support.waiting import COMMAND
+from support import programs
 
 POD: Final = (
     'namespace="shop",cache="sessions",pod="sessions-0",container="agent",job="shop/sessions",instance="a:9150"'
@@ -459,7 +458,7 @@ def check(program: Path, folder: Path, rules: Mapping[str, Any], cases: Mapping[
         }
         (folder / "tests.yaml").write_text(yaml.safe_dump(content))
         words = [program, "test", "rules", "tests.yaml"]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=COMMAND, check=False)
+        done = programs.run(words, cwd=folder)
         problems += f"{done.stdout}{done.stderr}" if done.returncode else ""
     return problems
 

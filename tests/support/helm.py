@@ -21,8 +21,8 @@ from cluster.public.programs import (
 )
 from cluster.shell import run
 from memcached_api.values import is_array, is_object
+from support import programs
 from support.charts import NAMESPACE, RELEASE, ROOT
-from support.waiting import COMMAND
 
 CHART = ROOT / "charts/memcached-operator"
 NO_SCHEMA = ("Certificate", "Issuer", "PrometheusRule", "ServiceMonitor")
@@ -49,7 +49,7 @@ class Helm:
     def call(self, *words: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
         """Run helm; the environment has no cluster."""
         command = [str(self.program), *map(str, words)]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=COMMAND, check=False)
+        return programs.run(command, stdin=stdin)
 
     def output(self, *words: str | Path) -> str:
         """Run helm and return its output; an error fails the test."""
@@ -100,7 +100,7 @@ def kubeconform(schemas: Path, text: str) -> str:
     location = f"{schemas}/{{{{ .ResourceKind }}}}{{{{ .KindSuffix }}}}.json"
     program = directory(KUBECONFORM_FAMILY) / "kubeconform"
     command = [program, "-strict", "-schema-location", location, "-skip", ",".join(NO_SCHEMA), "-"]
-    return subprocess.run(command, input=text, capture_output=True, text=True, timeout=COMMAND, check=False).stdout
+    return programs.run(command, stdin=text).stdout
 
 
 def write_schemas(folder: Path) -> None:

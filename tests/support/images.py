@@ -1,7 +1,6 @@
 """Images for tests only: the memcached stand-in with another program as `memcached`."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from cluster.public.images import LOCAL, PATH, Image, layer, pack_files, rootfs_file, write_archive
 from cluster.public.releases import PROGRAM, ensure
+from support import programs
 
 TOOLS = Path(__file__).parents[2] / "tools"
 
@@ -19,11 +19,8 @@ def load_program(name: str, program: str | bytes) -> str:
     image = Image((f"{LOCAL}/{name}:test",), {"Env": [PATH]})
     content = program if isinstance(program, bytes) else f"#!/bin/sh\n{program}\n".encode()
     with _archive(image, content) as archive:
-        subprocess.run(
-            [sys.executable, "-m", "cluster", "load", str(archive)],
-            env={**os.environ, "PYTHONPATH": str(TOOLS)},
-            stdout=subprocess.DEVNULL,
-            check=True,
+        programs.output(
+            [sys.executable, "-m", "cluster", "load", str(archive)], env={**os.environ, "PYTHONPATH": str(TOOLS)}
         )
     return image.names[0]
 

@@ -3,16 +3,13 @@
 import subprocess
 
 from project.page import OF_THE_DEMO
-from support import installed
+from support import installed, programs
 from support.kube import kubectl
-from support.waiting import COMMAND
 
 
 def make(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run a target; the message of a failure contains its output."""
-    done = subprocess.run(
-        ["make", *words], cwd=installed.ROOT, capture_output=True, text=True, timeout=COMMAND, check=False
-    )
+    done = programs.run(["make", *words], cwd=installed.ROOT)
     assert done.returncode == 0, f"make {' '.join(words)}: {done.stdout}{done.stderr}"
     return done
 

@@ -14,7 +14,7 @@ PORT = "must be between 1024 and 65535; memcached does not run as root"
 NAME = "must be the name of a Memcached in this namespace"
 RELEASE = "must be release 1.6.45 of memcached or later"
 TIME = "must be a time from 10ms to 60s in ms or s, such as 500ms or 2s; the default is 500ms"
-CONNECTIONS = "raise it or lower spec.threads"
+MEMORY = "raise this limit, or lower spec.maxConnections or spec.threads"
 OTHER_KIND = ("slots: ", "own label of a PrometheusRule", "key of a label of a PrometheusRule")
 OTHER_FIELDS = ("value of a label of a PrometheusRule", "port of the", "insight", "enabled insight")
 """The first words of the names of rows that are about fields of Memcached."""
@@ -115,14 +115,25 @@ _RULES: Table = {
         {"maxConnections": 65537},
         ("spec.maxConnections", "65537", "must be between 15 and 65536"),
     ),
-    "too few connections for the default threads": (
-        {"maxConnections": 19},
-        ("spec.maxConnections", "19", "must be at least 20 for 2 threads", CONNECTIONS),
-    ),
-    "too few connections for many threads": (
-        {"threads": 64, "maxConnections": 329},
-        ("spec.maxConnections", "329", "must be at least 330 for 64 threads", CONNECTIONS),
-    ),
+    **{
+        f"memory limit {name}": (
+            {"resources": {"limits": {"memory": limit}}, **spec},
+            ("spec.resources.limits", limit, f"must be at least {minimum} for {load}; {MEMORY}"),
+        )
+        for name, limit, spec, minimum, load in (
+            ("of the process", "16Mi", {}, "64Mi", "2 threads and 4096 connections"),
+            ("just below the lowest", "66338815", {}, "64Mi", "2 threads and 4096 connections"),
+            (
+                "for many threads",
+                "201Mi",
+                {"threads": 64, "maxConnections": 15},
+                "202Mi",
+                "64 threads and 15 connections",
+            ),
+            ("for many connections", "538Mi", {"maxConnections": 65536}, "544Mi", "2 threads and 65536 connections"),
+            ("with TLS", "300Mi", {"tls": TLS}, "390Mi", "2 threads and 4096 connections with TLS"),
+        )
+    },
     **{
         f"{field} timeout of {text}": ({"timeouts": {field: text}}, (f"spec.timeouts.{field}", text, TIME))
         for field in ("connect", "read")
@@ -170,7 +181,10 @@ VALID: dict[str, dict[str, Any]] = {
         "maxConnections": 65536,
         "timeouts": {"connect": "60000ms", "read": "60s"},
     },
-    "as many connections as the threads need": {"threads": 64, "maxConnections": 330},
+    "fewer connections than threads": {"threads": 64, "maxConnections": 15},
+    "the lowest memory limit": {"resources": {"limits": {"memory": "66338816"}}},
+    "the lowest memory limit with TLS": {"tls": TLS, "resources": {"limits": {"memory": "390Mi"}}},
+    "a memory request below the lowest limit": {"resources": {"requests": {"memory": "1Mi"}}},
     **{f"image {image}": {"image": image} for image in _NEW_IMAGES},
     "TLS": {"tls": {**TLS, "clientAuth": "Require", "clientCASecretName": "clients-ca", "minVersion": "1.3"}},
     "ports of the agent without one": {"port": 9150, "monitoring": {"enabled": False}},

@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 
 import kubernetes
 
-from support.waiting import COMMAND, STEP
+from support import programs
+from support.waiting import STEP
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -104,15 +105,7 @@ def kubectl(
 ) -> "subprocess.CompletedProcess[str]":
     """Run kubectl as a user would. With `check`, a non-zero exit code fails the test with kubectl's error output."""
     text = json.dumps(stdin) if isinstance(stdin, Mapping) else stdin
-    done = subprocess.run(
-        ["kubectl", *arguments],
-        input=text,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND,
-        check=False,
-        env=os.environ,
-    )
+    done = programs.run(["kubectl", *arguments], stdin=text)
     assert not check or done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
     return done
 

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -13,11 +12,11 @@ from typing import Any
 from bundle.release import project_version
 from cluster.public.components import end
 from olm import running
-from support import kube
+from support import kube, programs
 from support.kube import Object, eventually, kubectl
 from support.memcached import IMAGE
 from support.permissions import Grant
-from support.waiting import COMMAND, READY, ROLLOUT
+from support.waiting import BUILD, READY, ROLLOUT
 
 ROOT = Path(__file__).parents[2]
 VERSION = project_version()
@@ -43,18 +42,16 @@ ABSENT = "localhost/memcached-operator/absent:0.0.0"
 
 def tool(*words: str | Path, stdin: str | None = None) -> str:
     """Run one of our command line programs (`python -m …`); return its output. A failure shows it."""
-    done = subprocess.run(
-        [sys.executable, "-m", *words], input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND,
-        cwd=ROOT, env=_environment(),
-    )  # fmt: skip
+    done = programs.run([sys.executable, "-m", *words], stdin=stdin, cwd=ROOT, env=_environment())  # fmt: skip
     assert done.returncode == 0, f"{' '.join(map(str, words))}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
 def show(*words: str) -> None:
-    """Run one of them and show its progress, without a limit of time: it may build programs first."""
+    """Run one of them and show its progress: it may build programs first."""
     words = (sys.executable, "-m", *words)
-    subprocess.run(words, env=_environment(), cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    done = programs.run(words, cwd=ROOT, env=_environment(), timeout=BUILD, shown=True)
+    assert done.returncode == 0, f"{words}: see above"
 
 
 def _environment() -> dict[str, str]:
@@ -64,9 +61,7 @@ def _environment() -> dict[str, str]:
 def make(*words: str) -> str:
     """Run make in this tree and return its output; a failure fails the test."""
     environ = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", *IMAGES)}
-    done = subprocess.run(
-        ["make", "-s", *words], cwd=ROOT, env=environ, capture_output=True, text=True, timeout=COMMAND, check=False
-    )
+    done = programs.run(["make", "-s", *words], cwd=ROOT, env=environ)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from cluster.public.lifecycle import running
 from pages.commands import NAMESPACE, NC
+from support import programs
 from support.kube import kubectl
 from support.waiting import ROLLOUT
 
@@ -47,15 +47,7 @@ class PageShell:
         # The end of its PID namespace kills everything that the commands started, even after a time-out.
         words = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "bash", "-euo", "pipefail", "-c"]
         words.append(f"{LOCK if FORWARDS in text else ''}{PREAMBLE}\n{text}")
-        done = subprocess.run(
-            words,
-            cwd=self.folder,
-            env={**self._environ(), **environ},
-            capture_output=True,
-            text=True,
-            timeout=ROLLOUT,
-            check=False,
-        )
+        done = programs.run(words, cwd=self.folder, env={**self._environ(), **environ}, timeout=ROLLOUT)
         assert done.returncode == 0, f"{text}: {done.stdout}{done.stderr}"
         return done.stdout
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.waiting import COMMAND
+from support import programs
 
 SOURCES = Path(__file__).parents[2] / "plugin"
 
@@ -20,11 +20,4 @@ def environment() -> dict[str, str]:
 
 def kubectl_memcached(*words: str) -> subprocess.CompletedProcess[str]:
     """The output and the exit code of a command."""
-    return subprocess.run(
-        [*COMMAND_LINE, *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=COMMAND,
-        env=environment(),
-    )
+    return programs.run([*COMMAND_LINE, *words], env=environment())

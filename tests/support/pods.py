@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from cluster.public.lifecycle import choose_mode
-from project.environment import find_cluster
+from cluster.public.lifecycle import choose_mode, current, foreign_kubeconfig
+from cluster.versions import KUBERNETES
+from project.environment import find_cluster, use_kubectl_of
 
 NO_PODS = "it needs pods: run it as root on Linux, or set KUBECONFIG to a cluster"
 
@@ -21,3 +22,5 @@ def use_operator() -> None:
     require()
     if not find_cluster():
         pytest.fail("no cluster is running: `make deployed` starts one and deploys the operator")
+    if os.environ.get("KUBECTL_VERSION") or not foreign_kubeconfig(current()):
+        use_kubectl_of(KUBERNETES)

@@ -17,6 +17,7 @@ import msgspec
 import yaml
 
 from cluster.paths import cache_dir
+from support import programs
 from support.kube import eventually
 from support.ports import free_port
 from support.waiting import READY, REQUEST
@@ -31,10 +32,10 @@ def program(name: str = "prometheus") -> Path:
     if not found.exists():
         with TemporaryDirectory() as downloads:
             if os.geteuid() == 0:
-                subprocess.run(["apt-get", "update", "-qq"], check=True)
-            subprocess.run(["apt-get", "download", "-qq", PACKAGE], cwd=downloads, check=True)
+                programs.output(["apt-get", "update", "-qq"])
+            programs.output(["apt-get", "download", "-qq", PACKAGE], cwd=downloads)
             (package,) = Path(downloads).iterdir()
-            subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
+            programs.output(["dpkg-deb", "-x", package, folder])
     return found
 
 

@@ -16,6 +16,7 @@ import yaml
 
 from cluster.public.programs import GO_ENV, PROMETHEUS_OPERATOR_FAMILY, directory, ensure_built, ensure_go
 from cluster.shell import run
+from support import programs
 from support.kube import eventually
 from support.ports import free_port
 from support.prometheus import Prometheus, program, server
@@ -85,7 +86,7 @@ def _is_ready(port: int) -> bool:
 def prometheus_object(namespace: str) -> Object:
     """A Prometheus that selects every object of every namespace, for the version of the program on this machine."""
     words = [program(), "--version"]
-    version = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[2].partition("+")[0]
+    version = programs.output(words).split()[2].partition("+")[0]
     objects = ("podMonitor", "serviceMonitor", "rule")
     selectors: Object = {f"{each}{scope}Selector": {} for each in objects for scope in ("", "Namespace")}
     return {

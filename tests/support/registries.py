@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from cluster.public.images import cluster_archive, remove_images
 from cluster.public.lifecycle import running
+from support import programs
 from support.ports import free_port
 from support.servers import Quiet, serving
 from support.waiting import READY
@@ -37,7 +38,7 @@ def open_registry(crane: Path, directory: Path) -> Generator[str]:
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as server:
         try:
             deadline = time.monotonic() + READY
-            while subprocess.run([crane, "catalog", f"localhost:{port}"], capture_output=True, check=False).returncode:
+            while programs.run([crane, "catalog", f"localhost:{port}"]).returncode:
                 assert time.monotonic() < deadline, "the registry does not respond"
                 time.sleep(0.1)
             yield f"localhost:{port}"

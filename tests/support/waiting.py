@@ -17,6 +17,8 @@ ROLLOUT = BUSY * 60.0
 
 COMMAND = BUSY * 120.0
 """Seconds for one command, such as `make deploy`."""
+BUILD = BUSY * 600.0
+"""Seconds for a command that may compile programs first."""
 
 SECRET_REPORTED = BUSY * 40.0
 """Seconds until a missing Secret is reported. The operator reads the Events of a pod 10 s after it is scheduled, and

@@ -82,12 +82,14 @@ class Api:
         return written
 
     async def request(self, method: str, path: str) -> Object:
-        """What the API server serves: `GET /api/v1` and `GET /version` of Kubernetes 1.35."""
+        """What the API server serves: `GET /api/v1` and `GET /version` of Kubernetes 1.35, and no other group."""
         assert method == "GET"
         replies: dict[str, Object] = {
             "/api/v1": {"resources": [{"name": "pods"}, {"name": "pods/resize"}]},
             "/version": {"major": "1", "minor": "35"},
         }
+        if path not in replies:
+            raise ApiError(404, "", "the server could not find the requested resource")
         return replies[path]
 
     async def list(self, resource: Resource, namespace: str | None, selector: str = "") -> AsyncGenerator[Page]:

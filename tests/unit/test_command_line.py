@@ -1,6 +1,5 @@
 import logging
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,6 +17,7 @@ from memcached_operator import app
 from memcached_operator.__main__ import main, parse_duration
 from memcached_operator.kinds import kinds as all_kinds
 from memcached_operator.kinds import selected
+from support import programs
 
 
 def test_help_describes_every_option_with_its_default() -> None:
@@ -128,7 +128,7 @@ def test_missing_configuration_is_an_error_of_one_line_in_the_format_of_the_logs
     options = ("--metrics-bind-address=0", "--health-probe-bind-address=0", "--log-format=json")
     environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HOME": str(tmp_path)}
     command = [sys.executable, "-m", "memcached_operator", *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+    done = programs.run(command, env=environment, timeout=60)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith('{"level": "error"')

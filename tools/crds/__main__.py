@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 
-from crds import config, snapshot
+from crds import config, effects, remedies, snapshot
 from crds.docs import page
 from crds.registered import REGISTERED
-from crds.remedies import module
 from memcached_api.registry import KINDS
 from project.generated import ROOT, check_option, write
 
@@ -28,8 +27,13 @@ def manifests(*, check: bool) -> None:
 @main.command()
 @check_option
 def docs(*, check: bool) -> None:
-    """Write docs/api.md, and the plugin's remedies."""
-    files = {"docs/api.md": page(KINDS), "plugin/kubectl_memcached/model/remedies.py": module()}
+    """Write docs/api.md, and the plugin's remedies and effects."""
+    model = "plugin/kubectl_memcached/model"
+    files = {
+        "docs/api.md": page(KINDS),
+        f"{model}/remedies.py": remedies.module(),
+        f"{model}/effects.py": effects.module(),
+    }
     write(ROOT, files, check=check)
 
 

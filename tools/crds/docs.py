@@ -173,7 +173,8 @@ def _conditions() -> Iterator[str]:
         "Every status contains the first four of these conditions, in this order. Stalled is added only while it is "
         "true. Before the controller writes the first status, there are no conditions, and `observedGeneration` is "
         "-1. If Degraded has several causes, its reason is the first one in this table that applies. Its message "
-        "names up to three causes and counts the others.",
+        "names up to three causes and counts the others. What another program writes is in quotes if it has more than "
+        "one sentence or line, or contains a command: it is not advice of the operator.",
         "",
     )
     rows = (

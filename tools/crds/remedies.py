@@ -15,7 +15,10 @@ from typing import Final
 REMEDIES: Final = {
 '''
 TAIL: Final = '''}
-"""The action for each type of condition and reason that requires one. Those of Ready and Stalled are elsewhere."""
+"""The action for each type of condition and reason that requires one, and whose message may name none.
+
+Those of Ready and Stalled are elsewhere.
+"""
 '''
 
 
@@ -26,14 +29,19 @@ def module() -> str:
 
 def _entries() -> Iterator[str]:
     for type_, reasons in MEANINGS.items():
-        for reason, (_, action, _) in reasons.items():
-            if action and type_ not in (READY, STALLED) and reason != OTHER_REASON:
-                yield _entry(f'    ("{type_}", "{reason}"): ', action)
+        for reason, meaning in reasons.items():
+            is_own = type_ not in (READY, STALLED) and reason != OTHER_REASON
+            if is_own and meaning.action and not meaning.says_remedy:
+                yield _entry(f'    ("{type_}", "{reason}"): ', meaning.action)
 
 
 def _entry(start: str, text: str) -> str:
     line = f'{start}"{text}",\n'
     if len(line) <= WIDTH + 1:
         return line
-    parts = wrap(text, WIDTH - 11, drop_whitespace=False, break_long_words=False, break_on_hyphens=False)
-    return "".join((f"{start}(\n", *(f'        "{part}"\n' for part in parts), "    ),\n"))
+    return "".join((f"{start}(\n", *(f'        "{part}"\n' for part in parts(text, 8)), "    ),\n"))
+
+
+def parts(text: str, indent: int) -> list[str]:
+    """The parts of a long text, of which each fits into a line with its quotes. `indent`: spaces before each."""
+    return wrap(text, WIDTH - indent - 3, drop_whitespace=False, break_long_words=False, break_on_hyphens=False)

@@ -24,7 +24,7 @@ WITHOUT_CONTAINERS = """\
 The demo uses a control plane on loopback with a simulated node. The controller and the webhooks run as processes of
 this shell. No image is built. The demo skips the steps that connect to memcached.
 To see all steps, run this as root on Linux, or set KUBECONFIG to another cluster."""
-FIRST_RUN = "The first run takes about 10 minutes on 2 cores, to compile Kubernetes; later runs about one."
+FIRST_RUN = "The first run compiles Kubernetes. CONTRIBUTING.md shows how long each command takes."
 
 
 def selected() -> Where:

@@ -15,7 +15,8 @@ from cluster.console.progress import Progress
 from cluster.errors import ClusterError
 from cluster.public import lifecycle
 from cluster.public.lifecycle import foreign_kubeconfig, steps, up
-from cluster.public.programs import build_programs, wanted
+from cluster.public.programs import build_programs, kubectl_of, wanted
+from cluster.versions import SUPPORTED
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -90,6 +91,19 @@ def use_kubectl() -> None:
     """Append the project's own kubectl to the PATH if the user has none. It is built if necessary."""
     if not shutil.which("kubectl"):
         os.environ["PATH"] = f"{os.environ.get('PATH', '')}{os.pathsep}{build_programs(wanted(None))}"
+
+
+def use_kubectl_of(version: str) -> None:
+    """Put the kubectl of a version of Kubernetes, such as "v1.35.4", first in the PATH.
+
+    KUBECTL_VERSION chooses another one. It is built if necessary. Raises ClusterError for a version that the project
+    does not build.
+    """
+    chosen = f"v{(os.environ.get('KUBECTL_VERSION') or version).removeprefix('v')}"
+    if chosen not in SUPPORTED:
+        raise ClusterError(f"KUBECTL_VERSION={chosen[1:]} must be one of {', '.join(each[1:] for each in SUPPORTED)}")
+    folder = build_programs(kubectl_of(chosen))
+    os.environ["PATH"] = os.pathsep.join([str(folder), os.environ.get("PATH", "")])
 
 
 @contextmanager

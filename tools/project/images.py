@@ -44,12 +44,14 @@ def build_arguments(given: Sequence[str], *, own: bool) -> list[str]:
 
 def build(images: Images, arguments: Sequence[str]) -> None:
     """Build both images, which share their lower layers. Raises ClusterError."""
+    tools: dict[str, None] = {}
     for image, target in ((images.operator, ""), (images.agent, AGENT_TARGET)):
         own = is_local(image) and not foreign_kubeconfig(current()) and choose_mode() == "node"
         if own:
             use_cluster()
         tool = build_image(Build(ROOT / "Dockerfile", ROOT, build_arguments(arguments, own=own), target), image)
-        print(f"built {image} with {tool}", file=sys.stderr)
+        tools[tool] = None
+    print(f"built {images.operator} and {images.agent} with {' and '.join(tools)}", file=sys.stderr)
 
 
 def provide(images: Images) -> None:

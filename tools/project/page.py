@@ -22,7 +22,9 @@ trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 {NC}
 """
 """Background commands, such as `kubectl port-forward`, end with the block."""
-PREPARE = f"kubectl delete namespace {NAMESPACE} --ignore-not-found\nkubectl create namespace {NAMESPACE}\n"
+PREPARE = (
+    f"kubectl delete namespace {NAMESPACE} --ignore-not-found --timeout=5m\nkubectl create namespace {NAMESPACE}\n"
+)
 NEXT_STEPS = f"""
 Next steps:
   kubectl -n {OF_THE_DEMO} edit memcached/cache

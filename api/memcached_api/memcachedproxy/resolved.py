@@ -6,8 +6,9 @@ from typing import NamedTuple
 from memcached_api.changes import changed
 from memcached_api.kubernetes import comparable_resources
 from memcached_api.memcachedproxy import limits
+from memcached_api.memcachedproxy.limits import Load
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, Timeouts, needs_agent
-from memcached_api.quantity import canonical_resource
+from memcached_api.quantity import canonical_resource, parse_quantity
 from memcached_api.shared.changes import agent_values, template_values
 from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.resources import ResourceList, complete, limits_and_requests
@@ -33,10 +34,25 @@ def settings(spec: MemcachedProxySpec) -> Settings:
     )
 
 
-def requirements(spec: MemcachedProxySpec) -> dict[str, ResourceList]:
-    """The `resources` of the container in canonical form. Values from the spec take precedence."""
-    memory = canonical_resource(limits.memory(settings(spec).connections, tls=spec.tls is not None))
+def load_of(spec: MemcachedProxySpec) -> Load:
+    """The settings on which the memory depends."""
+    effective = settings(spec)
+    return Load(effective.connections, effective.threads, spec.tls is not None)
+
+
+def requirements(spec: MemcachedProxySpec, item_size: int) -> dict[str, ResourceList]:
+    """The `resources` of the container in canonical form. Values from the spec take precedence.
+
+    `item_size`: the largest item of the servers, in bytes.
+    """
+    memory = canonical_resource(limits.default_memory(load_of(spec), item_size))
     return complete(*limits_and_requests(spec.resources), limits.REQUEST_CPU, memory, memory)
+
+
+def buffers(spec: MemcachedProxySpec, item_size: int) -> int:
+    """The values in flight, in KiB, for which the memory limit of the container has space."""
+    limit = requirements(spec, item_size)["limits"]["memory"]
+    return limits.buffers(load_of(spec), parse_quantity(limit))
 
 
 def changed_fields(new: MemcachedProxySpec, old: MemcachedProxySpec) -> list[str]:

@@ -5,6 +5,8 @@ from typing import Any, Final
 
 from memcached_api.memcachedproxy import limits
 from memcached_api.memcachedproxy.agent import NO_AGENT, asks_for_agent
+from memcached_api.memcachedproxy.limits import Load
+from memcached_api.quantity import parse_quantity
 from memcached_api.shared.rules.images import IMAGE_RULES
 from memcached_api.shared.rules.monitoring import (
     AGENT_IMAGE,
@@ -27,7 +29,7 @@ from memcached_api.validation.common_rules import (
     size_rule,
 )
 from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
-from memcached_api.values import nested_field
+from memcached_api.values import is_object, nested_field
 
 SIZE: Final = size_rule("to stop the proxies, delete the MemcachedProxy object instead")
 
@@ -88,41 +90,73 @@ THREADS: Final = range_rule(
     f"; the default is {limits.DEFAULT_THREADS}; more threads than CPUs make memcached slower",
 )
 
-_LOWEST: Final = limits.lowest_connections(1)
 MAX_CONNECTIONS: Final = range_rule(
     "spec.maxConnections",
-    _LOWEST,
+    limits.MIN_CONNECTIONS,
     limits.MAX_CONNECTIONS,
     f"; the default is {limits.DEFAULT_CONNECTIONS}; for more clients, add proxies with spec.size",
 )
 
+_LIMIT: Final = "resources.limits[memory]"
 _THREADS_CEL: Final = f"self.?threads.orValue({limits.DEFAULT_THREADS})"
-_MINIMUM_CEL: Final = f"{limits.CONNECTIONS_PER_THREAD} * {_THREADS_CEL} + {limits.INTERNAL_CONNECTIONS}"
+_CONNECTIONS_CEL: Final = f"self.?maxConnections.orValue({limits.DEFAULT_CONNECTIONS})"
+_LOAD: Final = (
+    ("threads", str(limits.DEFAULT_THREADS)),
+    ("maxConnections", str(limits.DEFAULT_CONNECTIONS)),
+    ("tls.secretName", ""),  # with every `tls`
+)
+"""The fields of `Load` with the values that CEL compares while they are absent."""
 
 
-def _too_few(minimum: str, threads: str) -> str:
+def _minimum(threads: int, connections: int, *, tls: bool) -> int:
+    return limits.minimum_memory(Load(connections, threads, tls))
+
+
+_NONE, _TLS = _minimum(0, 0, tls=False), _minimum(0, 0, tls=True)
+_PER_THREAD: Final = _minimum(1, 0, tls=False) - _NONE
+_MINIMUM_CEL: Final = (
+    f"({_PER_THREAD} * {_THREADS_CEL} + (has(self.tls) ? {_TLS} + {limits.TLS_CONNECTION_MEMORY} * {_CONNECTIONS_CEL} "
+    f": {_NONE} + {limits.CONNECTION_MEMORY} * {_CONNECTIONS_CEL}))"
+)
+"""limits.minimum_memory, in KiB: it is linear in each number."""
+
+
+def _too_low(minimum: str, threads: str, connections: str, tls: str) -> str:
     return (
-        f"must be at least {minimum} for {threads} threads ({limits.CONNECTIONS_PER_THREAD} times spec.threads plus "
-        f"{limits.INTERNAL_CONNECTIONS}); raise it or lower spec.threads"
+        f"must be at least {minimum} for {threads} threads and {connections} connections{tls}; raise this limit, or "
+        "lower spec.maxConnections or spec.threads"
     )
 
 
-def _too_few_connections(spec: Mapping[str, Any]) -> Iterable[Violation]:
-    connections, threads = spec.get("maxConnections"), spec.get("threads")
+_WITH_TLS: Final = " with TLS"
+
+
+def _limit_too_low(spec: Mapping[str, Any]) -> Iterable[Violation]:
+    limit, threads = nested_field(spec, "resources", "limits", "memory"), spec.get("threads")
+    if limit is None:
+        return
     threads = limits.DEFAULT_THREADS if threads is None else threads
-    minimum = limits.lowest_connections(threads)
-    if connections is not None and connections < minimum:
-        yield Violation(".maxConnections", connections, _too_few(str(minimum), str(threads)))
+    connections, tls = spec.get("maxConnections"), is_object(spec.get("tls"))
+    connections = limits.DEFAULT_CONNECTIONS if connections is None else connections
+    minimum = _minimum(threads, connections, tls=tls)
+    if parse_quantity(limit) < minimum * 1024:
+        text = _too_low(limits.mebibytes(minimum), str(threads), str(connections), _WITH_TLS if tls else "")
+        yield Violation(f".{_LIMIT}", limit, text)
 
 
-CONNECTIONS: Final = Rule(
+MEMORY_LIMIT: Final = Rule(
     "spec",
-    _too_few_connections,
-    f"!has(self.maxConnections) || self.maxConnections >= {_MINIMUM_CEL}",
-    "must be large enough for spec.threads; raise it or lower spec.threads",
-    message_expression=f"'%d {_too_few('%d', '%d')}'.format([self.maxConnections, {_MINIMUM_CEL}, {_THREADS_CEL}])",
-    field_path=".maxConnections",
+    _limit_too_low,
+    "!has(self.resources) || !has(self.resources.limits) || !('memory' in self.resources.limits)"
+    f" || quantity(string(self.resources.limits['memory'])).asApproximateFloat() >= double({_MINIMUM_CEL}) * 1024.0",
+    "must be large enough for spec.threads and spec.maxConnections; raise this limit, or lower one of them",
+    message_expression=f"'limit %s {_too_low('%dMi', '%d', '%d', '%s')}'.format([self.resources.limits['memory'],"
+    f" ({_MINIMUM_CEL} + 1023) / 1024, {_THREADS_CEL}, {_CONNECTIONS_CEL}, has(self.tls) ? '{_WITH_TLS}' : ''])",
+    field_path=".resources.limits.memory",
+    inputs=(_LIMIT,),
+    optional_inputs=_LOAD,
 )
+"""Not blocking: it is younger than its field."""
 
 TIMEOUTS: Final = tuple(
     value_rule(
@@ -150,7 +184,6 @@ RULES: Final = (
         *RESOURCES,
         THREADS,
         MAX_CONNECTIONS,
-        CONNECTIONS,
         *TIMEOUTS,
     ),
     *PLACING_RULES,
@@ -165,4 +198,5 @@ RULES: Final = (
         LOOPBACK_PORT_IN_USE,
     ),
     METRICS_CLIENTS,
+    MEMORY_LIMIT,
 )

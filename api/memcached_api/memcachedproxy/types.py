@@ -16,7 +16,7 @@ from memcached_api.memcachedproxy.limits import (
     DEFAULT_SIZE,
     MAX_CONNECTIONS,
     MAX_THREADS,
-    lowest_connections,
+    MIN_CONNECTIONS,
 )
 from memcached_api.memcachedproxy.rules import RULES
 from memcached_api.scheduling import Annotations, Labels
@@ -110,16 +110,17 @@ class MemcachedProxySpec(msgspec.Struct, frozen=True, rename="camel", kw_only=Tr
     """Image pull secrets in this namespace."""
 
     resources: ResourceRequirements | None = None
-    """Compute resources of each container. By default, the CPU request is `100m`, and the memory request and limit are
-    32Mi plus 8Ki for each of `maxConnections`, or 38Mi plus 88Ki with `tls`."""
+    """Compute resources of each container. By default, the CPU request is `100m`. The default memory request and limit
+    follow from `threads`, `maxConnections`, `tls` and the `maxItemSize` of the Memcached. A memory limit that you set
+    determines how many values the proxy can hold at the same time."""
 
     threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
     """Number of threads that process requests: memcached's `-t`. Each of them has its own connection to each server.
     Defaults to 2."""
 
-    max_connections: Annotated[int, Meta(ge=lowest_connections(1), le=MAX_CONNECTIONS)] | None = None
-    """Maximum number of connections to each proxy: memcached's `-c`. At least 5 times `threads` plus 10. Additional
-    clients get an error. Defaults to 4096."""
+    max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
+    """Maximum number of clients that are connected to each proxy. Additional clients get an error. memcached's `-c` is
+    higher, because it includes the connections to the servers. Defaults to 4096."""
 
     timeouts: Timeouts | None = None
     """How long a request waits for a server."""

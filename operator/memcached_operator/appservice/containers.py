@@ -1,9 +1,19 @@
 """The container of an AppService's pods, and the fields of its spec that govern it: data for messages."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-from memcached_operator.shared.containers import CONTAINER_STORAGE, REPAIR, STORAGE
+from memcached_api.remedies import Action, Direction, Remedy, corrected, lowered, raised
+from memcached_operator.shared.containers import (
+    ADD_NODE,
+    CONTAINER_STORAGE,
+    FREE,
+    MORE_MEMORY,
+    REPAIR,
+    STORAGE,
+    UNCORDON,
+)
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
@@ -14,34 +24,48 @@ MISSING_PROGRAM: Final = re.compile(r"executable file not found|no such file or 
 
 CONTAINER: Final = OwnContainer(
     image="spec.image",
-    credentials=(
+    credentials=Action(
         "name a Secret with the registry's credentials in imagePullSecrets of the ServiceAccount default, and delete "
         "the pod"
     ),
-    memory="raise spec.resources.limits.memory, or reduce the memory use of the process",
-    start=((MISSING_ENV, "create it, or correct spec.envs"), (MISSING_PROGRAM, "correct spec.image")),
+    memory=(raised("spec.resources.limits.memory"), Action("reduce the memory use of the process")),
+    start=(
+        (MISSING_ENV, (Action("create it"), corrected("spec.envs"))),
+        (MISSING_PROGRAM, (corrected("spec.image"),)),
+    ),
 )
 """It has the name of the object."""
 
-LESS: Final = "raise ephemeral-storage in spec.resources.limits, or let the process write less to its files and its log"
+LACKS: Final = ("spec.agent", "spec.podTemplate")
+"""The sections that its spec does not have, but those of the other kinds."""
 
-DISRUPTIONS: Final = {
+TAINT: Final[Remedy] = (Action(f"{REPAIR}, otherwise remove the taint"), ADD_NODE)
+LESS: Final[Remedy] = (
+    Action(
+        "raise ephemeral-storage in spec.resources.limits",
+        ("spec.resources.limits.ephemeral-storage",),
+        Direction.UP,
+    ),
+    Action("let the process write less to its files and its log"),
+)
+
+DISRUPTIONS: Final[Mapping[str, Remedy]] = {
     STORAGE: LESS,
     CONTAINER_STORAGE: LESS,
-    "low on resource: memory": "raise spec.resources.requests.memory to what the pod uses, or add a node",
-    "low on resource: ": "free this resource on the node, or add a node",
-    "The node had condition: ": "free this resource on the node, or add a node",
-    "PreemptionByScheduler: ": "add a node",
-    "Preempting: ": "add a node",
-    "DeletionByTaintManager: ": f"{REPAIR}, otherwise remove the taint, or add a node",
+    "low on resource: memory": (MORE_MEMORY, ADD_NODE),
+    "low on resource: ": (FREE, ADD_NODE),
+    "The node had condition: ": (FREE, ADD_NODE),
+    "PreemptionByScheduler: ": (ADD_NODE,),
+    "Preempting: ": (ADD_NODE,),
+    "DeletionByTaintManager: ": TAINT,
 }
 """The remedy by a part of the reason and of the message with which Kubernetes stops pods, as for a Memcached."""
 
-SCHEDULING: Final = {
-    "were unschedulable": "uncordon a node, or add one",
-    "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
-    "Insufficient memory": "lower spec.resources.requests.memory, or add a node",
-    "untolerated taint": f"{REPAIR}, otherwise remove the taint, or add a node",
-    "Too many pods": "add a node",
+SCHEDULING: Final[Mapping[str, Remedy]] = {
+    "were unschedulable": UNCORDON,
+    "Insufficient cpu": (lowered("spec.resources.requests.cpu"), ADD_NODE),
+    "Insufficient memory": (lowered("spec.resources.requests.memory"), ADD_NODE),
+    "untolerated taint": TAINT,
+    "Too many pods": (ADD_NODE,),
 }
 """The remedy by a part of the scheduler's message, as for a Memcached."""

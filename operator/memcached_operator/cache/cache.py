@@ -47,6 +47,11 @@ class Entry(NamedTuple):
         """Decode a new copy of the object."""
         return msgspec.json.decode(self.json)
 
+    @property
+    def names(self) -> bool:
+        """Whether it names another object."""
+        return any(name == "referrer" for name, *_ in self.index_keys)
+
     def has(self, version: int) -> bool:
         """True if it is this version, and a plan can depend on it: only a list decides that again."""
         return self.version == version and self.needed
@@ -149,6 +154,14 @@ class Cache:
     def referrers(self, key: Key) -> list[Key]:
         """The key of every known object that names this one."""
         return list(self._index.get(("referrer", key), ()))
+
+    def naming(self, resource: Resource) -> Iterable[Resource]:
+        """The resources whose objects can name those of a resource."""
+        return self._references.naming(resource)
+
+    def names(self, key: Key, obj: Object, named: Key) -> bool:
+        """Whether an object names another one."""
+        return named in self._references.named(key, obj)
 
     def references_of(self, key: Key, obj: Object) -> tuple[dict[Key, Any], dict[Key, Any]]:
         """What the plans of an object read of the existing ones that it names, and of those that name it."""
@@ -338,7 +351,9 @@ class Cache:
         return known is not None
 
     def _report(self, key: Key, before: Entry | None, after: Entry | None) -> None:
-        self._enqueue(self._references.concerned(key, before, after, self.referrers))
+        # Most pods name nothing, and nothing names a pod: no version is decoded.
+        if any(each.names for each in (before, after) if each is not None) or self.naming(key.resource):
+            self._enqueue(self._references.concerned(key, before, after, self.referrers))
 
     def _discard(self, key: Key) -> Entry | None:
         known = self._entries.get(key.resource, {}).pop(key, None)

@@ -21,12 +21,16 @@ class Stored(Protocol):
 class References:
     """The references of all kinds, by the resource of the objects that name others: one for each resource they name."""
 
-    def __init__(self, references: Mapping[Resource, Iterable[Reference]]) -> None:
+    def __init__(self, references: Mapping[Resource, Iterable[Reference[Any]]]) -> None:
         self._of = {resource: tuple(found) for resource, found in references.items()}
-        self._to: dict[Resource, dict[Resource, Reference]] = {}
+        self._to: dict[Resource, dict[Resource, Reference[Any]]] = {}
         for resource, found in self._of.items():
             for each in found:
                 self._to.setdefault(each.resource, {})[resource] = each
+
+    def naming(self, resource: Resource) -> Iterable[Resource]:
+        """The resources whose objects can name those of a resource."""
+        return self._to.get(resource, {}).keys()
 
     def named(self, key: Key, obj: Object) -> Iterator[Key]:
         """The keys of the objects that an object names."""
@@ -46,7 +50,7 @@ class References:
             return  # most changes: nothing is decoded
         old, new = (None if each is None else each.object() for each in (before, after))
         for resource, reference in to.items():
-            if _part(reference.reads, old) != _part(reference.reads, new):
+            if reference.reads and _part(reference.reads, old) != _part(reference.reads, new):
                 yield from (each for each in referrers if each.resource == resource)
         for reference in of:
             shown, shows = _shown(reference, old), _shown(reference, new)
@@ -58,6 +62,7 @@ class References:
         return {
             Key(reference.resource, key.namespace, name): reference.reads(found)
             for reference in self._of.get(key.resource, ())
+            if reference.reads
             for name in reference.names(obj)
             if (found := get(Key(reference.resource, key.namespace, name))) is not None
         }
@@ -76,6 +81,6 @@ def _part(reads: Callable[[Object], Any], obj: Object | None) -> tuple[Any, ...]
     return () if obj is None else (reads(obj),)
 
 
-def _shown(reference: Reference, obj: Object | None) -> dict[str, tuple[Any, ...]]:
+def _shown(reference: Reference[Any], obj: Object | None) -> dict[str, tuple[Any, ...]]:
     """What an object shows to each object that it names, as `_part`."""
     return {} if obj is None else dict.fromkeys(reference.names(obj), _part(reference.shows, obj))

@@ -74,6 +74,10 @@ class Issuer:
                 await self.check()
             except ApiError as error:
                 log.warning("webhook certificate: %s; retrying in %.0f s", error, CHECK_PERIOD)
+            except Exception:  # at the outermost level: a defect must not stop the reconciles
+                log.exception(
+                    "webhook certificate: unexpected error, please report it; retrying in %.0f s", CHECK_PERIOD
+                )
             await asyncio.sleep(CHECK_PERIOD)
 
     async def check(self) -> None:

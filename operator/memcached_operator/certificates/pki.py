@@ -93,8 +93,10 @@ def renewal_reason(pair: KeyPair, dns_names: list[str], now: datetime) -> str:
         return "tls.key is not the key of tls.crt"
     if missing := sorted(set(dns_names) - set(names.get_values_for_type(x509.DNSName))):
         return f"it is not valid for {', '.join(missing)}"
-    begins, ends = leaf.not_valid_before_utc + CLOCK_SKEW, leaf.not_valid_after_utc
-    return f"it is valid until {ends}" if now >= begins + (ends - begins) * RENEW_AFTER else ""
+    # Only differences: a sum overflows for a certificate of the year 9999.
+    begins, ends = leaf.not_valid_before_utc, leaf.not_valid_after_utc
+    is_due = now - begins - CLOCK_SKEW >= (ends - begins - CLOCK_SKEW) * RENEW_AFTER
+    return f"it is valid until {ends}" if is_due else ""
 
 
 def ca_bundle(current: bytes, known: bytes, now: datetime) -> bytes:

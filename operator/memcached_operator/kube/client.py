@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from memcached_operator import metrics
-from memcached_operator.kube import bodies
+from memcached_operator.kube import bodies, texts
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.kube.resource import Key, Object, Resource
@@ -56,11 +56,13 @@ class ApiError(Exception):
     code: int
     reason: str
     message: str
+    """As received: webhooks write parts of it, in any number of lines."""
     retry_after: float | None = None
     causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return self.message
+        """The message for statuses and logs: on one line, and at most texts.MAX_TEXT characters."""
+        return texts.clause(self.message)
 
     @property
     def permanent(self) -> bool:
@@ -370,8 +372,11 @@ def _event(line: bytes) -> tuple[str, Object]:
         raise ApiError(200, "InvalidResponse", f"the API server sent an invalid watch event: {error}") from error
     if event.type == "ERROR":
         status = event.object
+        code = status.get("code")
         raise ApiError(
-            status.get("code") or 500, status.get("reason") or "", status.get("message") or "no reason given"
+            code if isinstance(code, int) and 400 <= code < 600 else 500,  # it is the label of a metric
+            str(status.get("reason") or ""),
+            str(status.get("message") or "no reason given"),
         )
     return event.type, validated(event.object, bookmark=event.type == "BOOKMARK")
 

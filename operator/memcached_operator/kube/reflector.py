@@ -45,10 +45,9 @@ MIN_WATCH_DURATION = 5.0
 class Reflector:
     """One resource, in one namespace or in all. `version`: the resourceVersion to resume at; empty before a list.
 
-    `missing`: the API server does not serve this `optional` resource. `synced` is set by the first successful list, or
-    when the resource is found to be missing; `tried` by the first list, also if it failed; `answered` by the first
-    successful list of custom resources, or when the API server does not serve them. `watch`: None for the client's
-    watch. `is_known`: for a `watch` that can leave out events.
+    `missing`: the API server does not serve this `optional` resource. `tried` is set by the first list, also if it
+    failed; `synced` by the first successful one, or when the API server does not serve the resource. `watch`: None for
+    the client's watch. `is_known`: for a `watch` that can leave out events.
     """
 
     resource: Resource
@@ -60,7 +59,6 @@ class Reflector:
     watch: "WatchFunc | None" = None
     is_known: IsKnown = lambda _key, _version: False
     tried: asyncio.Event = field(default_factory=asyncio.Event)
-    answered: asyncio.Event = field(default_factory=asyncio.Event)
     synced: asyncio.Event = field(default_factory=asyncio.Event)
     _outdated_since: float | None = None
     _watching: asyncio.Timeout | None = None
@@ -68,8 +66,13 @@ class Reflector:
     def __str__(self) -> str:
         return f"{self.resource.plural} of {self.namespace or 'all namespaces'}"
 
+    @property
+    def place(self) -> tuple[Resource, str | None]:
+        """The resource, and the namespace or None."""
+        return self.resource, self.namespace
+
     def is_missing(self, error: ApiError) -> bool:
-        """True if an error means that the API server does not serve this optional resource."""
+        """True if an error can mean that the API server does not serve this optional resource."""
         return self.optional and error.code == 404
 
     async def watch_events(self, client: ApiClient, on_event: EventHandler) -> None:

@@ -4,9 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from memcached_api.remedies import Action, Direction, corrected, lowered, raised
 from memcached_operator.memcached.desired import pods
 from memcached_operator.shared import agent
 from memcached_operator.shared.containers import (
+    ADD_NODE,
     AGENT,
     CREDENTIALS,
     MISSING_PROGRAM,
@@ -20,18 +22,19 @@ from memcached_operator.workloads.rules import OwnContainer
 MISSING_SHELL: Final = re.compile(r'exec: "sh": executable file not found')
 """The container runtime's error for an image without the program `sh`."""
 
+OTHER_IMAGE: Final = Action(
+    "spec.cache.warmRestart needs an image with the program sh: use another image", ("spec.image",)
+)
+
 CONTAINERS: Final[Mapping[str, OwnContainer]] = {
     pods.CONTAINER: OwnContainer(
         image="spec.image",
         credentials=CREDENTIALS,
-        memory="raise spec.resources.limits.memory",
+        memory=(raised("spec.resources.limits.memory"),),
         start=(
-            (
-                MISSING_SHELL,
-                "spec.cache.warmRestart needs an image with the program sh: use another image, or set it to false",
-            ),
-            (MISSING_PROGRAM, "correct spec.image"),
-            (ROOT, USER),
+            (MISSING_SHELL, (OTHER_IMAGE, Action("set it to false", ("spec.cache.warmRestart",)))),
+            (MISSING_PROGRAM, (corrected("spec.image"),)),
+            (ROOT, (USER,)),
         ),
     ),
     agent.CONTAINER: AGENT,
@@ -39,14 +42,19 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
 """By the name of the container."""
 
 SCHEDULING: Final = scheduling(
-    memory="lower spec.cache.memory or spec.resources.requests.memory, or add a node",
+    memory=(lowered("spec.cache.memory", "spec.resources.requests.memory"), ADD_NODE),
     others=(
-        "add a node, or set spec.rollout.maxUnavailable to 100%, which replaces all pods at once: their items are lost"
+        ADD_NODE,
+        Action(
+            "set spec.rollout.maxUnavailable to 100%, which replaces all pods at once: their items are lost",
+            ("spec.rollout.maxUnavailable",),
+            Direction.UP,
+        ),
     ),
 )
 """The remedy by a part of the scheduler's message."""
 
-DISRUPTIONS: Final = disruptions(less=", or lower spec.cache.verbosity")
+DISRUPTIONS: Final = disruptions(less=(lowered("spec.cache.verbosity"),))
 """The remedy by a part of the reason and of the message with which Kubernetes stops pods."""
 
 LOSS: Final = "its items are then lost"

@@ -16,6 +16,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.memcached.desired.pods import APP_NAME
+from memcached_operator.memcached.interventions import restart
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
@@ -46,4 +47,5 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
         loss="its items are lost",
         owners=owners,
         updates_pods=True,
+        restart=restart,
     )

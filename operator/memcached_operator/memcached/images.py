@@ -21,15 +21,15 @@ def problem_notice(spec: MemcachedSpec, image: str, meta: Object) -> Iterator[st
     """What can happen with the release in the tag of the image, and the remedy. `meta`: of the Memcached.
 
     It does not depend on the default image: a release of the operator writes no status, unless it knows more problems.
-    The command names the image if the default one would replace another variant, such as `-alpine`.
+    The command names the image, because the default one can have the problems, too, or be of another variant.
     """
     warm = restarts_warm(spec)
     found = known_problems(image, auth=spec.auth is not None, warm_restart=warm)
     if found:
-        release, suffix = text(corrected(found)), variant(image)
-        to = f" --to {repository(image)}:{release}{suffix}" if suffix else ""
+        release = text(corrected(found))
+        to = f"{repository(image)}:{release}{variant(image)}"
         yield (
-            f"{sentence(image, found)}. {_command(meta)}{to}, or set spec.image to release {release}: "
+            f"{sentence(image, found)}. {_command(meta)} --to {to}, or set spec.image to release {release}: "
             f"the cached items are {'kept' if warm else 'lost'}"
         )
 

@@ -4,21 +4,22 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
+from memcached_api.remedies import Action, Direction, Remedy, text_of
 from memcached_api.shared.rules.placing import RESTARTED_AT
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
 from memcached_operator.kind import Intervention, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
-from memcached_operator.status.interventions import restart_remedy
 from memcached_operator.workloads.times import past_time, time_of
 
 RESTARTED: Final = "RestartedByKubectl"
 VPA: Final = "ChangedByVerticalPodAutoscaler"
 """The reasons of the Events."""
 
-RECOMMENDED: Final = "set spec.resources to what it recommends"
+RECOMMENDED: Final[Remedy] = (Action("set spec.resources to what it recommends", ("spec.resources",), Direction.ADDED),)
+"""It may set amounts that are not set."""
 
 REPORT_PERIOD: Final = timedelta(hours=1)
 """Time for which an intervention is reported. The annotations that show it stay for longer."""
@@ -30,8 +31,17 @@ MAX_SKEW: Final = timedelta(minutes=5)
 def interventions(snapshot: Snapshot, now: datetime) -> tuple[tuple[Intervention, ...], float | None]:
     """The interventions of the last hour, and the seconds until the report of the first of them ends, or None."""
     found = [*_restarts(snapshot, now), *_vertical_autoscaling(snapshot, now)]
-    ends = [(at + REPORT_PERIOD - now).total_seconds() for _, at in found]
+    ends = [(at - now + REPORT_PERIOD).total_seconds() for _, at in found]
     return tuple(intervention for intervention, _ in found), min(ends, default=None)
+
+
+def restart(cr: Object) -> str:
+    """How to replace the pods of a Memcached, and what that costs."""
+    name, namespace = cr["metadata"]["name"], cr["metadata"]["namespace"]
+    return (
+        f"To replace the pods, whose items are lost, run kubectl memcached restart {name} -n {namespace}, or set "
+        "spec.rollout.restartedAt to the current time"
+    )
 
 
 def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention, datetime]]:
@@ -48,8 +58,8 @@ def _restarts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention,
         effect = "replaced its pods, and their items are lost"
         if resource == STATEFULSETS:
             effect = "had no effect, because the controller updates the pods itself"
-        what = f"kubectl rollout restart of {name} at {quote_if_needed(str(text))} {effect}"
-        yield Intervention(RESTARTED, f"{what}. {restart_remedy(snapshot.cr)}"), at
+        what = f"kubectl rollout restart of {name} at {texts.name(str(text))} {effect}"
+        yield Intervention(RESTARTED, f"{what}. {restart(snapshot.cr)}"), at
 
 
 def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[Intervention, datetime]]:
@@ -60,10 +70,10 @@ def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[I
     at, pod = max(pods, key=lambda each: each[0])
     updates = nested_map(pod, "metadata", "annotations").get(VPA_UPDATES, "")
     name = updates.partition(" updated by ")[2].partition(":")[0]
-    vpa = f"VerticalPodAutoscaler {quote_if_needed(name)}" if name else "A VerticalPodAutoscaler"
+    vpa = f"VerticalPodAutoscaler {texts.name(name)}" if name else "A VerticalPodAutoscaler"
     what = f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are lost"
-    loss = loss_with(checked(snapshot.cr)[0])(RECOMMENDED)
-    yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {RECOMMENDED}{loss}"), at
+    remedy = f"{text_of(RECOMMENDED)}{loss_with(checked(snapshot.cr)[0])(RECOMMENDED)}"
+    yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {remedy}"), at
 
 
 def _changed_by_vpa(pod: Object) -> datetime | None:

@@ -1,45 +1,49 @@
-"""The items that a user loses by following a remedy: from the fields that the remedy names, and their effects."""
+"""The items that a user loses by following a remedy: from the fields that it changes, and the effects of the change."""
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from memcached_api.memcached.changes.effect import changeable
-from memcached_api.memcached.effects import FIELDS, Effect, Needs
+from memcached_api.memcached.changes.remedies import Losing, losing
 from memcached_api.memcached.types import MemcachedSpec, is_stable
-
-PATH: Final = re.compile(r"\bspec(?:\.\w+)+")
-PHRASES: Final = ("its name",)
-"""The words with which remedies for errors of the API server mean fields of `spec.podTemplate`."""
-
-ADDED: Final = re.compile(r"\bset\b.*\bspec\.(?:agent\.)?resources\b|\bephemeral-storage\b")
-"""A remedy that sets amounts that may not be set, or other ones than CPU and memory: Kubernetes cannot change these
-amounts of a running pod."""
-
-LOWERED: Final = re.compile(r"\blower spec\.size\b")
-"""A remedy that lowers the number of pods."""
+from memcached_api.remedies import Action, Direction, listed
 
 REPLACES: Final = "replaces the pods, and their items are lost"
 THIS_REPLACES: Final = f". This {REPLACES}"
 """The sentence after a remedy that always replaces the pods."""
 
+CHANGING: Final = {Direction.UP: "Raising", Direction.DOWN: "Lowering"}
+"""The words for a change that replaces the pods in one direction only."""
 
-def loss_with(spec: MemcachedSpec | None) -> Callable[[str], str]:
-    """The function that returns the loss as a sentence after a remedy; empty if no item is lost.
+
+def loss_with(spec: MemcachedSpec | None) -> Callable[[Sequence[Action]], str]:
+    """The function that returns the loss by one of some actions, as sentences after them; empty if no item is lost.
 
     `spec`: None if it is invalid; then nothing is known to be kept.
     """
 
-    def loss(remedy: str) -> str:
-        named = list(dict.fromkeys([*PATH.findall(remedy), *(phrase for phrase in PHRASES if phrase in remedy)]))
-        losing = [name for name in named if _loses(name, spec, adds=ADDED.search(remedy) is not None)]
-        sentences = [_deletes(spec)] if LOWERED.search(remedy) else []
-        if losing:
-            what = "This" if losing == named and ", or " not in remedy else f"Changing {' or '.join(losing)}"
-            sentences.append(f"{what} {REPLACES}")
+    def loss(actions: Sequence[Action]) -> str:
+        sentences = [_deletes(spec)] if any(map(_lowers_size, actions)) else []
+        sentences += _replacements([(action, losing(spec, action)) for action in actions])
         return "".join(f". {sentence}" for sentence in sentences)
 
     return loss
+
+
+def _replacements(found: Sequence[tuple[Action, Losing]]) -> Iterator[str]:
+    """The sentences about the actions that replace the pods."""
+    if len(found) == 1 and found[0][1] == {found[0][0].direction: found[0][0].fields}:
+        yield f"This {REPLACES}"
+        return
+    names = dict[str, dict[str, None]]()
+    for action, by_direction in found:
+        for direction, fields in by_direction.items():
+            word = "Changing" if direction is action.direction else CHANGING[direction]
+            names.setdefault(word, {}).update(dict.fromkeys(action.names(fields)))
+    yield from (f"{word} {listed(each)} {REPLACES}" for word, each in names.items())
+
+
+def _lowers_size(action: Action) -> bool:
+    return action.direction is Direction.DOWN and "spec.size" in action.fields
 
 
 def _deletes(spec: MemcachedSpec | None) -> str:
@@ -47,17 +51,3 @@ def _deletes(spec: MemcachedSpec | None) -> str:
     if spec is not None and is_stable(spec):
         return "Lowering spec.size deletes the highest slots, and their items are lost"
     return "Lowering spec.size can delete pods, and their items are then lost"
-
-
-def _loses(name: str, spec: MemcachedSpec | None, *, adds: bool) -> bool:
-    """Whether a change of a field, or of a field in it, replaces the pods. `adds`: amounts are added."""
-    rows = [row for field, row in FIELDS.items() if f"{name}.".startswith(f"{field}.") or field.startswith(f"{name}.")]
-    if all(row.effect is Effect.NOTHING for row in rows):
-        return name in PHRASES
-    if spec is None or not is_stable(spec):
-        return True
-    kept = changeable(spec)
-    sets_limits = name.startswith("spec.resources") and not name.startswith("spec.resources.requests")
-    if sets_limits and spec.cache.memory is None:  # it is derived from the limit
-        rows.append(FIELDS["spec.cache.memory"])
-    return any(row.part not in kept or (adds and row.needs is Needs.AMOUNTS) for row in rows)

@@ -20,6 +20,7 @@ from memcached_operator.kube.resource import (
     SERVICES,
     STATEFULSETS,
     Object,
+    Resource,
     nested_list,
 )
 from memcached_operator.memcached.addresses import slot_name
@@ -31,7 +32,7 @@ from memcached_operator.memcached.desired.service import has_slot_services, serv
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen, problem_notice
 from memcached_operator.memcached.interventions import interventions
-from memcached_operator.memcached.proxies import kept_size, waiting
+from memcached_operator.memcached.proxies import existing_size, kept_size, waiting
 from memcached_operator.memcached.slots.in_place import IN_PLACE, has_template, updatable
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
@@ -40,7 +41,7 @@ from memcached_operator.shared.agent import has_agent, has_https
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import (
     Observed,
-    autoscaler_problems,
+    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -49,6 +50,7 @@ from memcached_operator.shared.foreign import (
     rollout_notice,
 )
 from memcached_operator.shared.images import forged_notices, live_image
+from memcached_operator.shared.lists import unlisted_notices
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
@@ -88,17 +90,20 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_prometheus_rule(snapshot, spec, workload),
         )
         others, reported = interventions(snapshot, now)
+        scaling = autoscalers(snapshot, MEMCACHED)
         decision = _update(snapshot, spec, workload, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(
-                *autoscaler_problems(snapshot, MEMCACHED),
+                *scaling.problems,
                 *(decision.problems if decision else ()),
                 *waiting(snapshot, spec.size, kept.size),
             ),
             notices=(
                 *_budget_notices(spec, other_budget),
                 *comparison_notices(snapshot, compared, len(budgets)),
+                *unlisted_notices(snapshot, *_wanted_monitoring(spec)),
+                *scaling.notices,
                 *(decision.notices if decision else ()),
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),
@@ -108,6 +113,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             update=decision and replace(decision.update, replaces=_loses_items(snapshot, spec, defaults)),
             interventions=others,
             observed=compared,
+            removes_named=is_stable(spec) and existing_size(snapshot) > kept.size,
         )
 
     return plan
@@ -184,8 +190,8 @@ def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workl
 
 
 def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, domain: str) -> tuple[Object, ...]:
-    """The PodMonitor if there is to be one, the pods have agents, and the API server serves PodMonitors."""
-    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
+    """The PodMonitor if there is to be one, the pods have agents, and PodMonitors are listed."""
+    monitor = wanted_pod_monitor(spec.monitoring) if snapshot.is_listed(POD_MONITORS) else None
     if monitor is None or not has_agent(workload):
         return ()
     secret = certificate_secret(workload) if has_https(workload) else None
@@ -194,9 +200,17 @@ def _pod_monitor(snapshot: Snapshot, spec: MemcachedSpec, workload: Object, doma
 
 
 def _prometheus_rule(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> tuple[Object, ...]:
-    """The PrometheusRule if there is to be one, the pods have agents, and the API server serves PrometheusRules."""
-    rules = None if PROMETHEUS_RULES in snapshot.missing else wanted_rules(spec)
+    """The PrometheusRule if there is to be one, the pods have agents, and PrometheusRules are listed."""
+    rules = wanted_rules(spec) if snapshot.is_listed(PROMETHEUS_RULES) else None
     return () if rules is None or not has_agent(workload) else (prometheus_rule(snapshot.cr, rules),)
+
+
+def _wanted_monitoring(spec: MemcachedSpec) -> Iterator[Resource]:
+    """The resources of the children for monitoring that the spec asks for."""
+    if wanted_pod_monitor(spec.monitoring) is not None:
+        yield POD_MONITORS
+    if wanted_rules(spec) is not None:
+        yield PROMETHEUS_RULES
 
 
 def _lacks_services(snapshot: Snapshot, spec: MemcachedSpec) -> bool:

@@ -4,31 +4,61 @@ from collections.abc import Iterator
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Problem, Snapshot
-from memcached_operator.kube.resource import STATEFULSETS, Key
+from memcached_operator.kube.knowledge import State
+from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Resource
+from memcached_operator.shared.lists import failure
 
 
 def kept_size(snapshot: Snapshot, size: int) -> int:
-    """The number of slots to keep: `size`, and more existing ones while a proxy that names the Memcached uses them.
+    """The number of slots to keep: `size`, and more existing ones while a proxy or a pod of one uses them.
 
-    There is no timeout: to keep a pod is harmless, and to delete it early causes errors for clients of the proxy.
+    While proxies are not listed, each slot may be in use. There is no timeout: to keep a pod is harmless, and to delete
+    it early causes errors for clients of the proxy.
     """
+    existing = existing_size(snapshot)
+    used = existing if _unlisted(snapshot) else max(_used(snapshot).values(), default=0)
+    return max(size, min(existing, used))
+
+
+def existing_size(snapshot: Snapshot) -> int:
+    """The number of slots of the StatefulSet; 0 without one."""
     live = snapshot.workload(STATEFULSETS)
-    existing = 0 if live is None else live["spec"].get("replicas", 1)
-    return max(size, min(existing, max(_used(snapshot).values(), default=0)))
+    return 0 if live is None else live["spec"].get("replicas", 1)
 
 
 def waiting(snapshot: Snapshot, size: int, kept: int) -> Iterator[Problem]:
     """What the removal of slots waits for. Nothing if none is kept. `size`: that of the spec. `kept`: `kept_size`."""
-    if kept > size:
-        slots = f"Slot {size} is" if kept - size == 1 else f"Slots {size} to {kept - 1} are"
-        users = [f"{key.resource.kind} {key.name}" for key, used in _used(snapshot).items() if used > size]
+    if kept <= size:
+        return
+    slots = f"Slot {size} is" if kept - size == 1 else f"Slots {size} to {kept - 1} are"
+    pronoun = "it" if kept - size == 1 else "them"
+    failures = [failure(resource, snapshot, known) for resource, known in snapshot.naming.items() if known.has_failed]
+    if unlisted := _unlisted(snapshot):
+        causes = failures or [f"{unlisted[0].plural} are not listed yet"]
+        text = f"{slots} kept, because a proxy may use {pronoun}: {'. '.join(causes)}"
+    else:
+        users = _users(snapshot, size)
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         verb = "stop" if more else "stops"
-        pronoun = "it" if kept - size == 1 else "them"
-        yield Problem(c.WAITING_FOR_PROXIES, f"{slots} kept until {users[0]}{more} {verb} using {pronoun}")
+        text = f"{slots} kept until {users[0]}{more} {verb} using {pronoun}"
+        # The end of the use may not be known either.
+        text = ". ".join([text, *failures])
+    yield Problem(c.WAITING_FOR_PROXIES, text)
+
+
+def _unlisted(snapshot: Snapshot) -> list[Resource]:
+    """The resources of proxies that are not listed."""
+    return [resource for resource, known in snapshot.naming.items() if known.state is State.UNLISTED]
+
+
+def _users(snapshot: Snapshot, size: int) -> list[str]:
+    """The proxies that use more slots than those of the spec, or their pods if the proxies have been deleted."""
+    users = [key for key, used in _used(snapshot).items() if used > size]
+    owners = [key for key in users if key.resource != PODS]
+    return [f"{key.resource.kind} {key.name}" for key in owners or users]
 
 
 def _used(snapshot: Snapshot) -> dict[Key, int]:
-    """The number of slots that each proxy uses: what it shows are numbers by the name of the Memcached."""
+    """The number of slots that each proxy, and each pod of one, uses: they show numbers by the name of a Memcached."""
     name = snapshot.cr["metadata"]["name"]
     return {key: shown.get(name, 0) for key, shown in snapshot.referrers.items()}

@@ -25,7 +25,7 @@ from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.shared import pause
-from memcached_operator.shared.containers import METADATA, SURGE
+from memcached_operator.shared.containers import SURGE
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rollout import Rollout
@@ -72,7 +72,6 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
         taken_back,
         scheduling=SCHEDULING,
         surge=SURGE,
-        metadata=METADATA,
         disruptions=DISRUPTIONS,
     ).within(live)
     replaces = outcome.update is not None and outcome.update.replaces if has_slots else _has_outdated(workload_rollout)

@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Final
 
+from memcached_api.remedies import Action, Direction, corrected, lowered, raised
+from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
 from memcached_operator.shared import agent
 from memcached_operator.shared.containers import (
+    ADD_NODE,
     AGENT,
     CREDENTIALS,
     MISSING_PROGRAM,
@@ -20,8 +23,8 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
     CONTAINER: OwnContainer(
         image="spec.image",
         credentials=CREDENTIALS,
-        memory="raise spec.resources.limits.memory, or lower spec.maxConnections",
-        start=((MISSING_PROGRAM, "correct spec.image"), (ROOT, USER)),
+        memory=(raised("spec.resources.limits.memory"), lowered("spec.maxConnections")),
+        start=((MISSING_PROGRAM, (corrected("spec.image"),)), (ROOT, (USER,))),
     ),
     agent.CONTAINER: AGENT,
 }
@@ -31,7 +34,20 @@ DISRUPTIONS: Final = disruptions()
 """The remedy by a part of the reason and of the message with which Kubernetes stops pods."""
 
 SCHEDULING: Final = scheduling(
-    memory="lower spec.resources.requests.memory or spec.maxConnections, or add a node",
-    others="add a node, or set spec.rollout.maxSurge to 0, which replaces one pod at a time",
+    memory=(lowered("spec.resources.requests.memory", "spec.maxConnections"), ADD_NODE),
+    others=(
+        ADD_NODE,
+        Action(
+            "set spec.rollout.maxSurge to 0, which replaces one pod at a time",
+            ("spec.rollout.maxSurge",),
+            Direction.DOWN,
+        ),
+    ),
 )
 """The remedy by a part of the scheduler's message."""
+
+
+def restart(cr: Object) -> str:
+    """How to replace the pods of a MemcachedProxy. They hold no items."""
+    name = f"-n {cr['metadata']['namespace']} memcachedproxy {cr['metadata']['name']}"
+    return f"To replace the pods, set spec.rollout.restartedAt to the current time: kubectl edit {name}"

@@ -11,10 +11,12 @@ from memcached_operator.kube.resource import (
     SERVICES,
     Resource,
 )
+from memcached_operator.memcachedproxy.containers import restart
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.plan import plan_with
 from memcached_operator.memcachedproxy.references import REFERENCE
 from memcached_operator.memcachedproxy.status import RINGS, status_with
+from memcached_operator.memcachedproxy.target import POD_REFERENCE
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import FOREIGN
 from memcached_operator.workloads.deployment import DEPLOYMENT
@@ -37,5 +39,7 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
         optional=(POD_MONITORS,),
         foreign=FOREIGN,
         references=(REFERENCE,),
+        pod_references=(POD_REFERENCE,),
         listed=RINGS,
+        restart=restart,
     )

@@ -29,7 +29,10 @@ def states(objects: Iterable[Object]) -> Iterator[State]:
 
 
 def _is_up_to_date(obj: Object) -> bool:
-    """Whether nothing is degraded and no rollout waits. A pause is no problem while all pods have the current spec."""
+    """Whether nothing is degraded and no rollout waits.
+
+    A pause, or a Memcached that is not available, is no problem while all pods have the current spec.
+    """
     status, meta = nested_map(obj, "status"), obj["metadata"]
     if status.get("observedGeneration") != meta.get("generation") and "deletionTimestamp" not in meta:
         return False
@@ -37,7 +40,7 @@ def _is_up_to_date(obj: Object) -> bool:
     degraded, progressing = found.get(c.DEGRADED, {}), found.get(c.PROGRESSING, {})
     if degraded.get("status") == c.TRUE:
         return False
-    if progressing.get("reason") != c.PAUSED:
+    if progressing.get("reason") not in (c.PAUSED, c.WAITING_FOR_MEMCACHED):
         return progressing.get("reason") == c.ROLLOUT_COMPLETE
     size = _number(nested_map(obj, "spec"), "size")
     return min(_number(status, "updatedReplicas"), _number(status, "readyReplicas")) >= size

@@ -11,16 +11,17 @@ from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpe
 from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
-from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, deployment
+from memcached_operator.memcachedproxy import capacity
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.images import problem_notice
-from memcached_operator.memcachedproxy.references import Cache, cache_of, obstacle
+from memcached_operator.memcachedproxy.references import Cache, cache_of, is_known, obstacle, unavailable
 from memcached_operator.memcachedproxy.references import notices as cache_notices
 from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
-    autoscaler_problems,
+    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -28,20 +29,27 @@ from memcached_operator.shared.foreign import (
     observed,
 )
 from memcached_operator.shared.images import chosen, forged_notices, live_image
+from memcached_operator.shared.lists import unlisted_notices
 from memcached_operator.shared.network_policy import network_policy
 from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
 from memcached_operator.workloads.children import inheriting, with_metadata
 from memcached_operator.workloads.pods import has_completed
+from memcached_operator.workloads.times import past_time
 
 ANNOUNCE_DELAY: Final = 1.0
 """Seconds until the plan is made again while the status does not contain the next ring yet."""
+
+START_SECONDS: Final = 60.0
+"""Seconds from the creation of a Memcached after which its first proxies no longer wait for all of its slots. They
+always wait for one."""
 
 
 def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
     """The function that computes the children of a MemcachedProxy."""
 
-    def plan(snapshot: Snapshot, _: datetime) -> Plan:
+    def plan(snapshot: Snapshot, now: datetime) -> Plan:
+        """`now` is used only for how long the first pods wait for slots."""
         spec, errors = checked(snapshot.cr)
         if spec is None:
             return invalid(errors)
@@ -49,14 +57,17 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
         cache = cache_of(snapshot, name)
         problem = obstacle(snapshot, name, cache) or _not_ready(snapshot, name, cache)
         if problem is not None or cache is None or cache.slots is None:
-            return _without_cache(snapshot, spec, problem, kept_violations(errors))
+            return _without_cache(snapshot, spec, problem, kept_violations(errors), known=is_known(snapshot, cache))
         rings, kept = target(snapshot, cache, cache.slots), kept_violations(errors)
-        if rings.ring is not None and rings.ring.is_of(rings.announced):
+        starting = _starting(snapshot, rings, now)
+        is_announced = rings.ring is not None and rings.ring.is_of(rings.announced)
+        if rings.ring is not None and is_announced and starting is None:
             return _with_cache(snapshot, spec, rings, rings.ring, defaults, kept)
-        waiting = _without_cache(snapshot, spec, _unannounced(rings), kept)
+        problem = _unannounced(rings) if starting is None else _not_started(name)
+        waiting = _without_cache(snapshot, spec, problem, kept)
         # The notices of the status do not change again when the pods get these slots.
         notices = _with_cache(snapshot, spec, rings, rings.announced, defaults, kept).notices
-        return replace(waiting, notices=notices, requeue_after=ANNOUNCE_DELAY)
+        return replace(waiting, notices=notices, requeue_after=starting or None if is_announced else ANNOUNCE_DELAY)
 
     return plan
 
@@ -72,18 +83,45 @@ def _not_ready(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | 
     return Problem(c.ROLLING_OUT, f"The proxies use Memcached {now.name} until all pods of Memcached {name} are ready")
 
 
+def _starting(snapshot: Snapshot, rings: Target, now: datetime) -> float | None:
+    """The seconds for which the first pods of a Memcached wait for all slots, 0 until one is ready; None: no wait.
+
+    A pod is ready as soon as memcached accepts connections, even if it reaches no slot: the names of slots that have
+    not started do not exist, and name servers keep this answer for some seconds. They do not wait for all slots of a
+    Memcached that is older: if one of them is broken, the keys of the others must be served.
+    """
+    current, cache = current_ring(snapshot), rings.cache
+    is_used = snapshot.workload(DEPLOYMENTS) is not None and (current is None or current.is_of(rings.wanted))
+    if is_used or cache.ready or cache.started:
+        return None
+    if not cache.serves:
+        return 0.0
+    created = past_time(cache.created, now)
+    age = (now - created).total_seconds() if created is not None else START_SECONDS
+    return START_SECONDS - age if age < START_SECONDS else None
+
+
+def _not_started(name: str) -> Problem:
+    return Problem(c.ROLLING_OUT, f"The proxies use Memcached {name} when its slots are ready; see its conditions")
+
+
 def _without_cache(
-    snapshot: Snapshot, spec: MemcachedProxySpec, problem: Problem | None, kept: tuple[str, ...]
+    snapshot: Snapshot, spec: MemcachedProxySpec, problem: Problem | None, kept: tuple[str, ...], *, known: bool = True
 ) -> Plan:
     """The plan while the Memcached cannot be used: pods that serve are not changed.
 
     Without pods, there is only the Service, so that the address of clients does not change when the pods start.
+    `known`: whether it is known if the Memcached exists. If it is not, nothing is changed.
     """
-    problems = (*autoscaler_problems(snapshot, MEMCACHEDPROXY), *([problem] if problem else []))
+    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
+    problems = (*scaling.problems, *([problem] if problem else []))
     live = snapshot.workload(DEPLOYMENTS)
+    if live is None and not known:
+        return Plan(None, problems, kept)
     if live is not None:
         image = live_image(live, CONTAINER)
-        return Plan(None, problems, notices=(*problem_notice(image, snapshot.cr["metadata"]), *kept))
+        notices = (*scaling.notices, *problem_notice(image, snapshot.cr["metadata"]), *kept)
+        return Plan(None, problems, notices)
     children = (service(snapshot.cr, spec), *_network_policy(snapshot, spec))
     return Plan(inheriting(children, spec.inherited_metadata), problems, kept)
 
@@ -93,27 +131,36 @@ def _with_cache(
 ) -> Plan:
     """The plan with a Memcached. `ring`: that of the pods."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
+    servers = Servers(rings.slots, rings.cache.item_size)
     choice = chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
-    workload = with_metadata(deployment(cr, spec, choice.images, rings.slots, ring), {}, choice.pins)
+    workload = with_metadata(deployment(cr, spec, choice.images, servers, ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
     budgets = comparable_budgets(snapshot, compared)
+    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
     other_budget = foreign_budget(budgets, compared)
     children = [workload, service(cr, spec)]
     if has_budget and other_budget is None:
         children.append(pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget))
     children += _network_policy(snapshot, spec)
-    monitor = None if POD_MONITORS in snapshot.missing else wanted_pod_monitor(spec.monitoring)
-    if monitor is not None:
+    monitor = wanted_pod_monitor(spec.monitoring)
+    if monitor is not None and snapshot.is_listed(POD_MONITORS):
         children.append(pod_monitor(cr, APP_NAME, COMPONENT, monitor, {}))
     return Plan(
         inheriting(children, spec.inherited_metadata),
-        problems=(*autoscaler_problems(snapshot, MEMCACHEDPROXY), *_waiting(rings, ring)),
+        problems=(
+            *scaling.problems,
+            *unavailable(rings.slots.name, rings.cache),
+            *_waiting(rings, ring),
+        ),
         notices=(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
+            *unlisted_notices(snapshot, *([POD_MONITORS] if monitor is not None else [])),
+            *scaling.notices,
             *cache_notices(rings.slots.name, rings.cache, labels),
+            *capacity.notices(spec, rings.slots.name, rings.cache),
             *problem_notice(choice.images.memcached, cr["metadata"]),
             *(forged_notices(choice, live) if live is not None else ()),
             *kept,

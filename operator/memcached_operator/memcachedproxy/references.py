@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from memcached_api import conditions as c
+from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.image import official_release
+from memcached_api.memcached import memory
 from memcached_api.memcachedproxy.limits import MIN_SERVER_RELEASE
+from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
 from memcached_operator.kind import Problem, Reference, Snapshot
-from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
+from memcached_operator.kube import texts
+from memcached_operator.kube.knowledge import State
+from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
+from memcached_operator.shared.lists import failure
 from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
 
@@ -39,15 +45,17 @@ class Slots:
 class Cache:
     """What plans read of a Memcached.
 
-    `slots`: the form of the published addresses; None until they are published. `servers`: their number without the
-    slots that the spec removes, because their pods may be deleted at once. `ready`: whether that many pods are ready,
-    for the current spec. `available`: whether its condition Available is not False. `paused`: whether its pods may have
-    an earlier one.
+    `created`: the time in its metadata. `slots`: the form of the published addresses; None until they are published.
+    `servers`: their number without the slots that the spec removes, because their pods may be deleted at once. `ready`:
+    whether that many pods are ready, for the current spec. `serves`: whether at least one pod is. `started`: whether
+    its condition Available is True. `available`: whether that is not False. `paused`: whether its pods may have an
+    earlier spec. `item_size`: the largest item, in bytes. `connections`: the clients that each server accepts.
     `image`: of the spec; empty without one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
 
     uid: str
+    created: str
     deleted: bool
     pooled: bool
     has_passwords: bool
@@ -57,8 +65,12 @@ class Cache:
     slots: Slots | None
     servers: int
     ready: bool
+    serves: bool
+    started: bool
     available: bool
     paused: bool
+    item_size: int
+    connections: int
 
 
 def names(obj: Object) -> Iterator[str]:
@@ -74,10 +86,12 @@ def reads(obj: Object) -> Cache:
     addresses, ready = status.get("servers"), status.get("readyReplicas")
     slots = _slots(meta["name"], addresses)
     servers, size = len(addresses) if slots is not None and is_array(addresses) else 0, spec.get("size")
+    available = condition_of(obj, c.AVAILABLE).get("status")
     is_current = status.get("observedGeneration") == meta.get("generation")
     tls, image = spec.get("tls"), spec.get("image")
     return Cache(
         uid=meta.get("uid", ""),
+        created=meta.get("creationTimestamp") or "",
         deleted=meta.get("deletionTimestamp") is not None,
         pooled=spec.get("identity") != "Stable",
         has_passwords=spec.get("auth") is not None,
@@ -87,8 +101,12 @@ def reads(obj: Object) -> Cache:
         slots=slots,
         servers=min(servers, int(size)) if is_integer(size) and size > 0 else servers,
         ready=is_current and is_integer(ready) and ready >= servers,
-        available=condition_of(obj, c.AVAILABLE).get("status") != c.FALSE,
+        serves=is_integer(ready) and ready > 0,
+        started=available == c.TRUE,
+        available=available != c.FALSE,
         paused=nested_field(spec, "rollout", "paused") is True,
+        item_size=_item_size(nested_field(spec, "cache", "maxItemSize")),
+        connections=_connections(nested_field(spec, "cache")),
     )
 
 
@@ -97,7 +115,7 @@ def shows(obj: Object) -> Mapping[str, int]:
     return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
 
 
-REFERENCE: Final = Reference(MEMCACHEDS, names, reads, shows)
+REFERENCE: Final[Reference[Cache]] = Reference(MEMCACHEDS, names, reads, shows)
 
 
 def _slots(name: str, addresses: Any) -> Slots | None:
@@ -110,6 +128,23 @@ def _slots(name: str, addresses: Any) -> Slots | None:
     return found if addresses == [found.address(slot) for slot in range(len(addresses))] else None
 
 
+def _item_size(value: Any) -> int:
+    """`maxItemSize` in bytes; the default if it is absent or invalid."""
+    try:
+        size = int(parse_quantity(value))
+    except ValueError:
+        return memory.DEFAULT_ITEM_SIZE
+    return size if 0 < size <= memory.MAX_ITEM_SIZE else memory.DEFAULT_ITEM_SIZE
+
+
+def _connections(cache: Any) -> int:
+    """The clients that a server with this `spec.cache` accepts; with the defaults for fields that are invalid."""
+    numbers = (nested_field(cache, field) for field in ("maxConnections", "threads"))
+    connections, threads = (int(each) if is_integer(each) and each > 0 else None for each in numbers)
+    settings = memory.settings_of(connections, threads, tls=False)
+    return settings.connections - memory.minimum_connections(settings.threads) + 1
+
+
 def _clients(policy: Any) -> tuple[Object, ...] | None:
     if not is_object(policy):
         return None
@@ -119,12 +154,29 @@ def _clients(policy: Any) -> tuple[Object, ...] | None:
 
 def cache_of(snapshot: Snapshot, name: str) -> Cache | None:
     """The Memcached with this name in the namespace; None if it does not exist."""
-    return snapshot.referenced.get(Key(MEMCACHEDS, snapshot.cr["metadata"]["namespace"], name))
+    return snapshot.named(REFERENCE, name)
+
+
+def is_known(snapshot: Snapshot, cache: Cache | None) -> bool:
+    """Whether it is known if the Memcached exists. `cache`: as `cache_of` it."""
+    return cache is not None or snapshot.known(MEMCACHEDS).state is not State.UNLISTED
+
+
+def unavailable(name: str, cache: Cache) -> Iterator[Problem]:
+    """The problem that the Memcached does not serve. Proxies that run do not either."""
+    if not cache.available:
+        # Without the number of pods: each change of it would write the status of every proxy.
+        text = f"Memcached {name} is not available; see its conditions"
+        yield Problem(c.WAITING_FOR_MEMCACHED, text)
 
 
 def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
     """Why the proxies cannot use the Memcached with this name now, with the remedy; None if they can."""
-    if MEMCACHEDS in snapshot.missing:
+    known = snapshot.known(MEMCACHEDS)
+    if not is_known(snapshot, cache):
+        cause = f": {failure(MEMCACHEDS, snapshot, known)}" if known.has_failed else ""
+        return Problem(c.WAITING_FOR_MEMCACHED, f"Memcached {name} is not known yet, so nothing is changed{cause}")
+    if known.state is State.NOT_SERVED:
         return Problem(
             c.REFERENCE_NOT_FOUND,
             "The API server does not serve Memcached of cache.example.com; install its CustomResourceDefinition",
@@ -172,11 +224,9 @@ def _unsuitable(cache: Cache) -> str:
 def notices(name: str, cache: Cache, labels: Mapping[str, str]) -> Iterator[str]:
     """What may prevent the proxies from using a Memcached. `labels`: of their pods."""
     if official_release(cache.image, "memcached") is None:
-        image = f"the image {cache.image}, whose release is not known" if cache.image else "no image in spec.image"
+        shown = texts.name(cache.image, MAX_IMAGE_LENGTH)
+        image = f"the image {shown}, whose release is not known" if cache.image else "no image in spec.image"
         yield f"Memcached {name} has {image}; a proxy needs servers of memcached {RELEASE} or later"
-    if not cache.available:
-        # Without the number of pods: each change of it would write the status of every proxy.
-        yield f"Memcached {name} is not available; see its conditions"
     if cache.paused:
         yield (
             f"The rollout of Memcached {name} is paused, so its pods may not have its spec yet, such as tls or auth. "

@@ -37,8 +37,9 @@ def ring_of(obj: Mapping[str, Any]) -> Ring | None:
 def next_ring(now: Ring | None, wanted: Ring, *, ready: bool) -> Ring:
     """The ring that the pods should have: a smaller one at once, a larger one when all of its slots are ready.
 
-    So a proxy never sends a request to a slot that has never run. `now`: that of the pod template; None without one.
-    `ready`: whether all slots of `wanted` are.
+    So proxies that serve never get another slot that has never run. Without a ring of this Memcached, as after it was
+    deleted and created again, they get all of its slots at once: no request is served before anyway. `now`: that of the
+    pod template; None without one. `ready`: whether all slots of `wanted` are.
     """
     if now is None or not now.is_of(wanted) or wanted.servers <= now.servers or ready:
         return wanted

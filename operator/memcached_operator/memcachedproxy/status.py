@@ -17,7 +17,7 @@ from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import target_of
 from memcached_operator.shared import pause
-from memcached_operator.shared.containers import METADATA, SURGE
+from memcached_operator.shared.containers import SURGE
 from memcached_operator.shared.dns import host
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
@@ -39,7 +39,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         spec, _ = checked(snapshot.cr)
         live = snapshot.child(DEPLOYMENTS)
         rules = PodRules(
-            "MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, metadata=METADATA, disruptions=DISRUPTIONS
+            "MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, disruptions=DISRUPTIONS
         ).within(live)
         reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
         resume = pause.remedy(snapshot.cr)
@@ -86,7 +86,7 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
 def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
     """The largest number of slots that is known to be in use, or is used next, by Memcached."""
     live = snapshot.workload(DEPLOYMENTS)
-    rings = [*map(ring_of, snapshot.pods), *(snapshot.listed or ()), _announced(snapshot, spec)]
+    rings = [*map(ring_of, snapshot.pods), *(snapshot.read_by(RINGS) or ()), _announced(snapshot, spec)]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
     servers: dict[str, int] = {}
@@ -108,7 +108,7 @@ def _needs_list(snapshot: Snapshot) -> bool:
     return is_lower and (live is None or is_updated)
 
 
-RINGS: Final = Listed(_needs_list, ring_of)
+RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, ring_of)
 """The rings of all pods: a Memcached must not lose a slot while a pod exists whose event is late."""
 
 

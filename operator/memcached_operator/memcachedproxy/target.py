@@ -1,11 +1,13 @@
 """The ring that the pods of a MemcachedProxy should have, and the one that they get next."""
 
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
-from memcached_operator.kind import Snapshot
-from memcached_operator.kube.resource import DEPLOYMENTS
-from memcached_operator.memcachedproxy.references import Cache, Slots, cache_of, obstacle, shows
+from memcached_operator.kind import Reference, Snapshot
+from memcached_operator.kube.resource import DEPLOYMENTS, Object
+from memcached_operator.memcachedproxy.references import MEMCACHEDS, Cache, Slots, cache_of, obstacle, shows
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
+from memcached_operator.workloads.pods import has_completed
 
 
 class Target(NamedTuple):
@@ -48,3 +50,20 @@ def target_of(snapshot: Snapshot, name: str) -> Target | None:
     if cache is None or cache.slots is None or obstacle(snapshot, name, cache) is not None:
         return None
     return target(snapshot, cache, cache.slots)
+
+
+def _used_by(pod: Object) -> Mapping[str, int]:
+    """The number of slots that a pod uses, by the name of the Memcached; empty for another pod, or one that has ended.
+
+    Any pod with a ring counts, whatever its owner: the MemcachedProxy may not exist any more.
+    """
+    ring = None if has_completed(pod) else ring_of(pod)
+    return {} if ring is None else {ring.name: ring.servers}
+
+
+def _names(pod: Object) -> Iterator[str]:
+    yield from _used_by(pod)
+
+
+POD_REFERENCE: Final[Reference[Any]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by)
+"""The Memcached whose slots a pod uses. It shows the same as a MemcachedProxy."""

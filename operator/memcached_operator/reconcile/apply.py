@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
@@ -16,6 +17,7 @@ from memcached_operator.reconcile.intent import identity, replicas_of, with_inte
 from memcached_operator.reconcile.ownership import (
     Action,
     Decision,
+    Owner,
     controller_reference,
     decide,
     is_controlled_by,
@@ -49,11 +51,15 @@ DEGRADED_THRESHOLD = 3
 
 
 class Applier:
-    """Creates, updates and deletes children. Every response updates the cache."""
+    """Creates, updates and deletes children. Every response updates the cache.
 
-    def __init__(self, client: ApiClient, cache: Cache) -> None:
+    `own_kinds`: group and kind of the custom resources that this operator reconciles.
+    """
+
+    def __init__(self, client: ApiClient, cache: Cache, own_kinds: AbstractSet[tuple[str, str]] = frozenset()) -> None:
         self._client = client
         self._cache = cache
+        self._own_kinds = own_kinds
         self._ineffective: dict[Key, str] = {}
         self._cooldown = Cooldown()
         self._rechecks = Rechecks()
@@ -93,15 +99,17 @@ class Applier:
                 result.record_errors(key, optional=key.resource in kind.optional),
                 self._cooldown.guard(key, identity(intended)),
             ):
-                await self._reconcile_child(snapshot, key, intended, result)
+                await self._reconcile_child(kind, snapshot, key, intended, result)
                 written.add(key)
         self.reverts.remember(snapshot.cr, frozenset(written))
         result.end(snapshot.cr["kind"])
-        for resource in kind.owns:
+        for resource in filter(snapshot.is_listed, kind.owns):
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
 
-    async def _reconcile_child(self, snapshot: Snapshot, key: Key, child: Object, result: Result) -> None:
+    async def _reconcile_child(
+        self, kind: ReconciledKind, snapshot: Snapshot, key: Key, child: Object, result: Result
+    ) -> None:
         unknown = False
         for _ in range(MAX_ATTEMPTS):
             step = await self._decide(snapshot, key, child, unknown=unknown)
@@ -109,7 +117,7 @@ class Applier:
                 self._rechecks.forget(key)
             match step.action:
                 case Action.CREATE | Action.APPLY | Action.SCALE:
-                    done = await self._write(snapshot.cr, key, child, step.action, result)
+                    done = await self._write(kind, snapshot.cr, key, child, step.action, result)
                     unknown |= step.action is Action.CREATE and not done
                 case Action.WAIT:
                     # The DELETED event causes the next reconcile. It may be missed, so read the object sometimes.
@@ -120,19 +128,28 @@ class Applier:
                         raise StaleError
                 case Action.CONFLICT:
                     done = True
-                    result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy)
+                    rivals = self._rivals(snapshot.cr, step.owner)
+                    result.conflict(key, step.message, snapshot.cr["kind"], is_copy=step.is_copy, rivals=rivals)
                 case Action.SKIP:
                     done = True
             if done:
                 return
         raise ApiError(409, "Conflict", f"{key} kept changing during {MAX_ATTEMPTS} attempts to apply it")
 
-    async def _write(self, cr: Object, key: Key, child: Object, action: Action, result: Result) -> bool:
+    def _rivals(self, cr: Object, owner: Owner | None) -> str:
+        """An object and the other owner of its child, if this operator reconciles both; otherwise empty."""
+        if owner is None or (owner.group, owner.kind) not in self._own_kinds:
+            return ""
+        return f"{cr['kind']} {cr['metadata']['name']} or for {owner}"
+
+    async def _write(
+        self, kind: ReconciledKind, cr: Object, key: Key, child: Object, action: Action, result: Result
+    ) -> bool:
         """Create, apply or scale a child. Returns False if the live object has changed since the decision."""
         live = None if action is Action.CREATE else self._cache.get(key)
         if live is not None and self._is_ineffective(key, child):
             return True
-        revert = await self.reverts.identify(cr, key, child, live)
+        revert = await self.reverts.identify(cr, key, child, live, kind.restart)
         if action is Action.CREATE:
             done = await self._create(key, child)
             result.created += [key] * done

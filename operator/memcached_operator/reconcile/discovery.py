@@ -1,11 +1,11 @@
-"""Finds out what the cluster can do with running pods."""
+"""Finds out what the API server serves, and what the cluster can do with running pods."""
 
 import re
 from typing import Any
 
 from memcached_operator.kind import Resize
-from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import PODS
+from memcached_operator.kube.client import ApiClient, ApiError
+from memcached_operator.kube.resource import PODS, Resource
 
 LOWERS_LIMITS = 34
 """The minor version of Kubernetes from which memory limits of running pods can be lowered."""
@@ -17,6 +17,18 @@ async def discover_resize(client: ApiClient) -> Resize:
     if not any(resource.get("name") == f"{PODS.plural}/resize" for resource in served.get("resources") or ()):
         return Resize.NONE
     return Resize.ANY if _minor(await client.request("GET", "/version")) >= LOWERS_LIMITS else Resize.RAISE
+
+
+async def is_served(client: ApiClient, resource: Resource) -> bool:
+    """Whether the API server serves a resource. Raises ApiError if its discovery does not say so."""
+    group = f"/apis/{resource.group}" if resource.group else "/api"
+    try:
+        served = await client.request("GET", f"{group}/{resource.version}")
+    except ApiError as error:
+        if error.code == 404:
+            return False
+        raise
+    return any(each.get("name") == resource.plural for each in served.get("resources") or ())
 
 
 def _minor(version: dict[str, Any]) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,9 +13,10 @@ from memcached_operator.cache.references import References
 from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
+from memcached_operator.kube.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
 from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
-from memcached_operator.reconcile.discovery import discover_resize
+from memcached_operator.reconcile.discovery import discover_resize, is_served
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.retention import Retention
 from memcached_operator.reconcile.sizes import Sizes
@@ -33,6 +35,10 @@ WORKERS_PER_NAMESPACE = 8
 
 SYNC_PERIOD = 600.0
 """Seconds between resyncs, which list all resources and reconcile all objects, to correct for missed watch events."""
+
+START_GRACE = 5.0
+"""Seconds for which a kind waits, at its start, for a list that has failed once and without which it can do its work.
+An API server that has just started rejects requests for a moment. Without the wait, many statuses would report it."""
 
 
 class Manager:
@@ -60,14 +66,12 @@ class Manager:
         if own := self._observed & {kind.resource for kind in kinds}:
             raise ValueError(f"{own}: plans read objects of a kind of this operator through `references`")
         self._retention = Retention(kinds)
-        references = References({kind.resource: kind.references for kind in kinds})
+        of_pods = [each for kind in kinds for each in kind.pod_references]
+        references = References({**{kind.resource: kind.references for kind in kinds}, PODS: of_pods})
         self._cache = Cache(self._retention, references, lambda keys: self._enqueue(keys))
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, kinds).of)
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
-        self._missing: set[tuple[Resource, str | None]] = set()  # by watched namespace
-        self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
-        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._missing)
         # What is only observed must not prevent the start of a kind: an older role may lack the permission to list it.
         optional = {resource for kind in kinds for resource in kind.optional} | self._observed.difference(
             self.child_resources
@@ -79,6 +83,11 @@ class Manager:
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]
+        self._knowledge: dict[tuple[Resource, str | None], Knowledge] = {
+            each.place: UNLISTED for each in self._reflectors
+        }
+        self._starting: set[tuple[Resource, str | None]] = set()  # kinds that wait for lists, by watched namespace
+        self._reconciler = Reconciler(client, self._cache, self._queue, kinds, self._knowledge)
 
     @property
     def child_resources(self) -> tuple[Resource, ...]:
@@ -105,8 +114,8 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.
 
-        Each kind starts when its objects, its children and what it observes have been listed. A failed list is retried
-        and does not delay other kinds.
+        Each kind starts when its objects and its children have been listed. A failed list is retried, and delays no
+        other kind for more than START_GRACE.
         """
         workers = self._reconciler.run(WORKERS)
         discovery = [self._discover()] if any(kind.updates_pods for kind in self._kinds.values()) else []
@@ -194,13 +203,12 @@ class Manager:
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
-        kind = self._kind_of(reflector.resource)
-        was_missing, first = reflector.missing, not reflector.synced.is_set()
+        kind, was_missing = self._kind_of(reflector.resource), reflector.missing
         if kind is None:
-            if first:
+            if not reflector.synced.is_set():
                 await self._until_kinds_are_listed(reflector.namespace)
             await self._list(reflector)
-        elif first:
+        elif not reflector.synced.is_set() or reflector.place in self._starting:
             await self._start(reflector, kind)
         else:
             await self._list(reflector)
@@ -214,33 +222,35 @@ class Manager:
                 await reflector.tried.wait()
 
     async def _start(self, reflector: Reflector, kind: ReconciledKind) -> None:
-        """List a kind, and wait until what its plans read has been listed. Raises ApiError.
+        """List a kind, and wait until what its plans need has been listed. Raises ApiError.
 
-        Children must be listed before their owners are reconciled; otherwise they would be created again. So must the
-        objects that a plan reads; otherwise each restart would report that they do not exist. Kinds that name each
-        other do not wait for each other's start, only for the list before it.
+        Children must be listed before their owners are reconciled; otherwise they would be created again. Plans know
+        which other lists have failed, and keep what depends on these.
         """
-        starting = (reflector.resource, reflector.namespace)
-        self._starting.add(starting)
-        try:
-            await self._list(reflector)
-        finally:
-            reflector.tried.set()
-        naming = (
-            other.resource
-            for other in self._kinds.values()
-            if any(reference.resource == kind.resource for reference in other.references)
-        )
-        # Also the kinds that name this one: without their list, no proxy seems to use the pods of a Memcached.
-        named = {*(reference.resource for reference in kind.references), *naming}
-        for other in self._reflectors:
-            if other.namespace != reflector.namespace:
-                continue
-            if other.resource in (*kind.owns, *kind.foreign.resources, PODS):
-                await other.synced.wait()
-            elif other.resource in named:
-                await other.answered.wait()
-        self._starting.discard(starting)
+        self._starting.add(reflector.place)
+        await self._list(reflector)
+        read = [
+            other
+            for other in self._reflectors
+            if other.namespace == reflector.namespace and other.resource in self._read_by(kind)
+        ]
+        for other in read:
+            await (other.tried if self._may_fail(other) else other.synced).wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(START_GRACE):
+                for other in read:
+                    await other.synced.wait()
+        self._starting.discard(reflector.place)
+
+    def _read_by(self, kind: ReconciledKind) -> set[Resource]:
+        """The resources that the plans of a kind read, besides its own."""
+        named = (reference.resource for reference in kind.references)
+        read = {*kind.owns, *kind.foreign.resources, *named, *self._cache.naming(kind.resource), PODS}
+        return read - {kind.resource}
+
+    def _may_fail(self, reflector: Reflector) -> bool:
+        """Whether plans can be made without this list."""
+        return reflector.optional or self._kind_of(reflector.resource) is not None
 
     async def _list(self, reflector: Reflector) -> None:
         resource, namespace = reflector.resource, reflector.namespace
@@ -252,19 +262,17 @@ class Manager:
                 self._check(reflector, older=listing.is_older(version) or version < watched)
                 listing.add(page.items, version)
         except ApiError as error:
-            if reflector.is_missing(error):
-                self._set_missing(reflector)
+            if error.code != 404 or await self._is_served(resource):
+                reflector.missing = False
+                self._learn(reflector, self._knowledge[reflector.place].failed(error.code, str(error)))
+                raise
+            self._set_unserved(reflector)
+            if reflector.optional:
                 return
-            if reflector.optional and not reflector.synced.is_set():
-                self._set_missing(reflector)  # an optional resource must not delay the others
-            if error.code == 404 and self._kind_of(resource):
-                self._missing.add((resource, namespace))  # its CRD is not installed: there are none
-                reflector.answered.set()
-            if error.code == 403:
-                reflector.answered.set()  # with an older role, the operator has served none of them
             raise
+        finally:
+            reflector.tried.set()
         reflector.missing = False
-        self._missing.discard((resource, namespace))
         deleted = listing.end()
         reflector.version = str(listing.version)
         if self._kind_of(resource):
@@ -274,7 +282,7 @@ class Manager:
         if not reflector.synced.is_set():
             log.info("listed %s", reflector)
             reflector.synced.set()
-            reflector.answered.set()
+        self._learn(reflector, LISTED)
 
     def _check(self, reflector: Reflector, *, older: bool) -> None:
         """Raise ApiError if a list may not be used. `older`: it is older than what was known before its request."""
@@ -283,20 +291,36 @@ class Manager:
         if older:
             log.warning("%s: the API server's data was restored from a backup; all of it is read again", reflector)
 
-    def _set_missing(self, reflector: Reflector) -> None:
-        if not reflector.missing:
-            log.info("%s: this optional resource is not available", reflector)
-        reflector.missing = True
-        reflector.version = ""
-        self._missing.add((reflector.resource, reflector.namespace))
-        self._cache.clear(reflector.resource, reflector.namespace)
-        reflector.synced.set()
+    async def _is_served(self, resource: Resource) -> bool:
+        """Whether the API server may serve a resource: only its discovery can say that it does not."""
+        try:
+            return await is_served(self._client, resource)
+        except ApiError as error:
+            log.warning("cannot determine whether %s are served: %s", resource.plural, error)
+            return True
+
+    def _set_unserved(self, reflector: Reflector) -> None:
+        """The API server does not serve a resource, so it has no objects."""
+        if reflector.optional:
+            if not reflector.missing:
+                log.info("%s: this optional resource is not available", reflector)
+            reflector.missing = True
+            reflector.version = ""
+            self._cache.clear(reflector.resource, reflector.namespace)
+        if self._may_fail(reflector):
+            reflector.synced.set()
+        self._learn(reflector, NOT_SERVED)
+
+    def _learn(self, reflector: Reflector, knowledge: Knowledge) -> None:
+        """What is known of a resource now. A change enqueues the objects whose plans read it."""
+        if self._knowledge[reflector.place] != knowledge:
+            self._knowledge[reflector.place] = knowledge
+            self._enqueue_affected(reflector)
 
     def _enqueue_affected(self, reflector: Reflector) -> None:
         """Enqueue the objects that the listed resource may affect."""
         for kind in self._kinds.values():
-            named = (each.resource for each in kind.references)
-            if reflector.resource in (kind.resource, *kind.owns, *kind.foreign.resources, *named, PODS):
+            if reflector.resource in (kind.resource, *self._read_by(kind)):
                 keys = self._cache.keys(kind.resource)
                 self._enqueue(key for key in keys if reflector.namespace in (None, key.namespace))
 
@@ -319,7 +343,7 @@ class Manager:
         while True:
             await asyncio.sleep(self._sync_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
             for reflector in self._reflectors:
-                if reflector.synced.is_set():
+                if reflector.synced.is_set() and reflector.place not in self._starting:
                     await self._try_list(reflector)
             for kind in self._kinds.values():
                 self._enqueue(self._cache.keys(kind.resource))

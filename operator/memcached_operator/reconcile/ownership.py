@@ -14,10 +14,10 @@ An object with the name of a child is one of these:
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from memcached_api.annotations import INTENT_ANNOTATION
-from memcached_operator.kube import labels
+from memcached_operator.kube import labels, texts
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.field_managers import differences, is_our_entry
@@ -42,6 +42,17 @@ class Action(Enum):
     """Write nothing: an object that this operator must not change has the name of the child."""
 
 
+class Owner(NamedTuple):
+    """The controller of an object that another owner has created."""
+
+    group: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{texts.name(self.kind)} {texts.name(self.name)}"
+
+
 @dataclass(frozen=True)
 class Decision:
     """The action for one child, with its cause."""
@@ -51,6 +62,8 @@ class Decision:
     """The cause of WAIT and CONFLICT, as a message for the status; empty for other actions."""
     is_copy: bool = False
     """The object in conflict is a copy of a child."""
+    owner: Owner | None = None
+    """The controller of the object in conflict; None without one."""
 
 
 def controller_reference(cr: Object) -> Object:
@@ -81,9 +94,10 @@ def decide(cr: Object, desired: Object, live: Object | None) -> Decision:
     if controller is None and not is_orphan(live, own):
         return _of_unmanaged(name, desired, live, own)
     if controller is not None and not is_controlled_by(live, cr):
-        if _owner_id(controller) == _owner_id(controller_reference(cr)):
+        owner = _owner(controller)
+        if owner == _owner(controller_reference(cr)):
             return _wait(f"{name} of an earlier {cr['kind']} with the same name is still being deleted", live)
-        return Decision(Action.CONFLICT, f"{name} belongs to {controller['kind']} {controller['name']}")
+        return Decision(Action.CONFLICT, f"{name} belongs to {owner}", owner=owner)
     if live["metadata"].get("deletionTimestamp"):
         return _wait(f"{name} is being deleted", live)
     if is_current(desired, live):
@@ -215,9 +229,9 @@ def _removals(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) ->
     return patch
 
 
-def _owner_id(owner: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Group, kind and name. Not the version, because a kind can have several."""
-    return owner["apiVersion"].partition("/")[0], owner["kind"], owner["name"]
+def _owner(reference: Mapping[str, Any]) -> Owner:
+    """The owner to which an owner reference refers. Not the version, because a kind can have several."""
+    return Owner(reference["apiVersion"].partition("/")[0], reference["kind"], reference["name"])
 
 
 def is_orphan(live: Object, own_labels: Mapping[str, str]) -> bool:

@@ -4,19 +4,18 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
-from memcached_operator.kind import Intervention, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
+from memcached_operator.kind import Intervention, Item, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.labels import selector, selector_labels
-from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, Resource, key_of, nested_map
-from memcached_operator.reconcile.apply import Applier
+from memcached_operator.kube.knowledge import Known, known_in
+from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_labels
+from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, key_of, nested_map
+from memcached_operator.reconcile.apply import DEGRADED_THRESHOLD, Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.disruptions import Disruptions
@@ -26,6 +25,7 @@ from memcached_operator.reconcile.ownership import is_controlled_by, may_be_adop
 from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.result import Result
 from memcached_operator.reconcile.sizes import head, smallest
+from memcached_operator.reconcile.strays.finder import StrayFinder
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.runtime.tasks import Measured
 from memcached_operator.status.conditions import is_reported
@@ -43,8 +43,7 @@ RELIST_PERIOD = 10.0
 class Reconciler:
     """Reconciles the keys of the queue, for all kinds, with any number of workers.
 
-    `missing`: a live set of the optional resources that cannot be listed, each with the watched namespace, or with None
-    for all. `resize`: set when it is known.
+    `knowledge`: what is known of each watched resource, which changes. `resize`: set when it is known.
     """
 
     resize: Resize | None = None
@@ -55,20 +54,23 @@ class Reconciler:
         cache: Cache,
         queue: Queue[Key],
         kinds: Iterable[ReconciledKind],
-        missing: AbstractSet[tuple[Resource, str | None]] = frozenset(),
+        knowledge: Known | None = None,
     ) -> None:
         self._client = client
         self._cache = cache
         self._queue = queue
         self._kinds = {kind.resource: kind for kind in kinds}
-        self._missing = missing
+        self._knowledge: Known = {} if knowledge is None else knowledge
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
         self.observers = Observers()
-        self._applier = Applier(client, cache)
+        self._applier = Applier(
+            client, cache, {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
+        )
         self._pod_steps = PodSteps(client, cache)
         self._cooldown = Cooldown()
         self._recorder = Recorder(client)
+        self._strays = StrayFinder(cache)
         self._status = StatusWriter(client, cache, self._recorder)
         self._mount_events = MountEvents(client, queue.add)
         self._creation_events = CreationEvents(client, cache, queue.add)
@@ -137,6 +139,7 @@ class Reconciler:
             self._mount_events.forget(key)
             self._creation_events.forget(key)
             self._disruptions.forget(key)
+            self._strays.forget(key)
             self._applier.forget_deleted()
             self.observers.remember(key, None)
             return "success"
@@ -156,6 +159,8 @@ class Reconciler:
         self.observers.remember(key, plan.observed)
         result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr)
+        if self._applier.reverts.is_autoscaled(cr) != snapshot.autoscaled:
+            self._queue.add(key)  # the plan reports it
         problems = (*plan.problems, *result.problems, *reverts.problems)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
@@ -171,8 +176,13 @@ class Reconciler:
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(kind, key.namespace))
-        outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *_others(kind, reverts.interventions)))
+        outcome = Outcome(
+            problems, notices, plan.update, (*plan.interventions, *_others(snapshot, reverts.interventions))
+        )
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
+        desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
+        strays, grace = self._strays.find(kind, key, snapshot, desired)
+        snapshot = replace(snapshot, strays=strays)
         is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
         delay, relisted = None, None
         if not is_delayed:
@@ -180,7 +190,7 @@ class Reconciler:
             delay = await self._status.write(kind, key, snapshot, outcome)
         # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors or result.terminating else plan.requeue_if_applied
-        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, relisted, delay)
+        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, grace, relisted, delay)
         delays = [seconds for seconds in causes if seconds is not None]
         for seconds in delays:
             self._queue.add_after(key, seconds)
@@ -203,14 +213,15 @@ class Reconciler:
                 )
 
     def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
-        snapshot = gather(self._cache, kind, cr, self._missing, self.resize)
+        snapshot = gather(self._cache, kind, cr, self._knowledge, self.resize)
         now = datetime.now(UTC)
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
         self._disruptions.observe(key, cr, (*snapshot.pods, *snapshot.ended), kind.loss)
         disruptions = self._disruptions.of(key, cr["metadata"]["uid"])
-        if not (events or creation or disruptions):
+        autoscaled = self._applier.reverts.is_autoscaled(cr)
+        if not (events or creation or disruptions or autoscaled):
             return snapshot
-        return replace(snapshot, events=events, creation=creation, disruptions=disruptions)
+        return replace(snapshot, events=events, creation=creation, disruptions=disruptions, autoscaled=autoscaled)
 
     def observe_pod(self, key: Key, pod: Object) -> None:
         """Report a pod of an object that Kubernetes itself has stopped. At the next reconcile, it may not exist."""
@@ -257,7 +268,9 @@ class Reconciler:
         # Nothing reports the end of a pod that the cache has no room for.
         return found, None if kind.listed.needed(found) else RELIST_PERIOD
 
-    async def _list_pods(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed) -> frozenset[Any]:
+    async def _list_pods(
+        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, listed: Listed[Item]
+    ) -> frozenset[Item]:
         """What the status reads of all pods of the workload, also if that does not exist any more.
 
         Raises StaleError if the workload is another one than that of the snapshot: it can create other pods. And
@@ -274,12 +287,44 @@ class Reconciler:
         }
         return frozenset(found)
 
+    async def _find_users(self, key: Key) -> Result | None:
+        """List the pods that may use what a plan removes: their events may be late, or their owner deleted before them.
+
+        Raises StaleError if one of them was not known. The result of a failed list; None if the plan can be applied.
+        """
+        found = False
+        try:
+            for kind in self._kinds.values():
+                if any(each.resource == key.resource for each in kind.pod_references):
+                    pages = self._client.list(PODS, key.namespace, f"{SELECTOR},{NAME}={kind.app_name}")
+                    async for page in pages:
+                        for pod in page.items:
+                            found |= self._is_new_user(key, pod)
+        except ApiError as error:
+            result = Result(tolerant=self._queue.failures(key) + 1 < DEGRADED_THRESHOLD)
+            result.fail(error, f"Pods that may use removed slots cannot be listed: {error.message}")
+            return result
+        if found:
+            raise StaleError
+        return None
+
+    def _is_new_user(self, key: Key, pod: Object) -> bool:
+        """Whether a pod names an object, which was not known. Raises ApiError if there are too many pods to keep it."""
+        pod_key = key_of(PODS, pod)
+        if not self._cache.names(pod_key, pod, key) or not self._cache.put(PODS, pod, from_live_read=True):
+            return False
+        if self._cache.entry(pod_key) is None:
+            raise ApiError(0, "Unknown", f"the namespace has too many pods with the labels of this operator: {pod_key}")
+        return True
+
     async def _apply(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> Result:
         await self._find_workload(kind, key, snapshot, plan)
         if plan.children is None:
             # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()
         cr = snapshot.cr
+        if plan.removes_named and (failed := await self._find_users(key)) is not None:
+            return failed
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             with self._cooldown.guard(key, cr["metadata"]["uid"]):
@@ -294,9 +339,9 @@ class Reconciler:
         return result
 
 
-def _others(kind: ReconciledKind, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
+def _others(snapshot: Snapshot, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
     """The interventions without those of the autoscalers that the kind's own plans report."""
-    reports_autoscalers = AUTOSCALERS in kind.foreign.resources
+    reports_autoscalers = AUTOSCALERS in snapshot.knowledge and snapshot.is_listed(AUTOSCALERS)
     return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
 
 
@@ -309,12 +354,12 @@ def gather(
     cache: Cache,
     kind: ReconciledKind,
     cr: Object,
-    missing: AbstractSet[tuple[Resource, str | None]],
+    knowledge: Known,
     resize: Resize | None = None,
 ) -> Snapshot:
     """The snapshot of a custom resource from the cache. Decodes each child and each pod once, at most MAX_PODS of pods.
 
-    `missing`, `resize`: as for `Reconciler`.
+    `knowledge`, `resize`: as for `Reconciler`.
     """
     meta = cr["metadata"]
     owned = (key for resource in kind.owns for key in cache.owned_by(resource, meta["namespace"], meta["uid"]))
@@ -330,13 +375,14 @@ def gather(
             orphans[workload_key] = other
     views = {resource: cache.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}
     foreign = {resource: tuple(found.values()) for resource, found in views.items()}
-    absent = (*kind.optional, *(each.resource for each in kind.references))
-    missing_here = frozenset(
-        resource for resource in absent if missing & {(resource, None), (resource, meta["namespace"])}
-    )
+    read = (*kind.optional, *kind.foreign.resources, *(each.resource for each in kind.references))
     named, naming = cache.references_of(key_of(kind.resource, cr), cr)
     return Snapshot(
-        *(cr, children, tuple(pod for pod in pods if not has_completed(pod)), missing_here, foreign, orphans),
+        *(cr, children, tuple(pod for pod in pods if not has_completed(pod))),
+        knowledge={each: known_in(meta["namespace"], each, knowledge) for each in read},
+        naming={each: known_in(meta["namespace"], each, knowledge) for each in cache.naming(kind.resource)},
+        foreign=foreign,
+        orphans=orphans,
         ended=tuple(filter(has_completed, pods)),
         resize=resize,
         referenced=named,

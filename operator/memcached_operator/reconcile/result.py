@@ -66,13 +66,18 @@ class Result:
         self.problems.append(problem)
         self.requeue(seconds)
 
-    def conflict(self, key: Key, message: str, kind: str, *, is_copy: bool) -> None:
-        """Add the problem that another object has the name of a child. `kind`: that of the owner of the child."""
+    def conflict(self, key: Key, message: str, kind: str, *, is_copy: bool, rivals: str = "") -> None:
+        """Add the problem that another object has the name of a child. `kind`: that of the owner of the child.
+
+        `rivals`: that owner and the other one, if this operator reconciles both: it would create the object again.
+        """
         self.requeue(CONFLICT_PERIOD)
         if is_copy:
             self.copies[key] = message
             return
         remedy = f"Delete or rename it, or use another name for this {kind}"
+        if rivals:
+            remedy = f"This operator creates it for only one of the two. Use another name for {rivals}"
         self.problems.append(Problem(c.CONFLICT, f"{message}. The object is not modified. {remedy}"))
 
     def end(self, kind: str) -> None:
@@ -83,8 +88,8 @@ class Result:
         names = " ".join(f"{key.resource.kind.lower()}/{key.name}" for key in keys)
         what = "; ".join(self.copies[key] for key in keys)
         remedy = (
-            f"To have them created again, run kubectl delete -n {keys[0].namespace} --cascade=orphan {names}. This "
-            f"keeps pods and their items. Or use another name for this {kind}"
+            f"To have them created again, run kubectl delete -n {keys[0].namespace} --cascade=orphan --wait=false "
+            f"{names}. This keeps the pods as they are. Or use another name for this {kind}"
         )
         cause = "Objects with the labels of this operator, as from a backup, are not modified, because they differ"
         self.problems.append(Problem(c.CONFLICT, f"{cause}: {what}. {remedy}"))
@@ -105,7 +110,7 @@ class Result:
                 self.terminating = True
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
-            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error.message}{_remedy(key, error)}")
+            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error}{_remedy(key, error)}")
 
     def fail(self, error: ApiError, message: str) -> None:
         """Record an error, with the message of the problem that it is."""
@@ -124,11 +129,12 @@ def _remedy(key: Key, error: ApiError) -> str:
     """
     if LACKS_METADATA.search(error.message):
         return ". Add what it requires to spec.inheritedMetadata, or change the policy"
-    command = f"kubectl delete -n {key.namespace} --cascade=orphan {key.resource.kind.lower()}/{key.name}"
+    child = f"{key.resource.kind.lower()}/{key.name}"
+    command = f"kubectl delete -n {key.namespace} --cascade=orphan --wait=false {child}"
     if error.code != INVALID or not any(text in error.message for text in IMMUTABLE):
         return ""
     if key.resource == SERVICES:
         return f". Run {command}. The controller creates it again; until then, its name cannot be resolved"
     if key.resource == STATEFULSETS:
-        return f". Run {command}, which keeps the pods and their items. The controller creates it again"
+        return f". Run {command}, which keeps the pods as they are. The controller creates it again"
     return ""

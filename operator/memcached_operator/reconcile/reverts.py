@@ -5,9 +5,11 @@ In memory only, and bounded: after a restart of the controller, changes are coun
 
 import logging
 import time
-from collections import OrderedDict, deque
+from array import array
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Final
 
 from memcached_api import conditions as c
@@ -17,7 +19,7 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.field_managers import Path, differences, manager_of
 from memcached_operator.kube.resource import Key, Object, nested_map
 from memcached_operator.reconcile.intent import identity, with_recorded_intent
-from memcached_operator.status.interventions import RESTART, Change, reverted
+from memcached_operator.status.interventions import AUTOSCALED, RESTART, Change, reverted
 
 log = logging.getLogger(__name__)
 
@@ -37,44 +39,59 @@ CALM: Final = 2 * PERIOD
 READ_PERIOD: Final = 60.0
 """Minimum seconds between two reads of the field managers of a child."""
 
-MAX_RECORDS, MAX_CAUSES = 8000, 3
-"""Maximum children, and reports about each, that are remembered; others are forgotten. A Memcached can have 110."""
+MAX_CAUSES: Final = 3
+"""Maximum reports about a child that are remembered."""
 
-MAX_WRITTEN: Final = 500
-"""Maximum custom resources whose existing children are remembered. Others are forgotten."""
+MAX_BYTES: Final = 8 * 2**20
+"""Bytes of the children that are remembered, with their reports: 8,000 without a report, or 2,000 with three of 1,000
+characters. The oldest ones are forgotten. A Memcached can have 110 children."""
+
+RECORD_BYTES, CAUSE_BYTES = 1000, 130
+"""Bytes of a child, the only one of its owner, without reports; and of a report besides its message (measured)."""
+
+MAX_WRITTEN: Final = 10_000
+"""Maximum existing children that are remembered, of the last custom resources. Each takes 250 bytes."""
 
 LIMITED: Final = (
     f"More than {LIMIT} changes a minute: until they end, the controller reverts at most {LIMIT} of them a minute"
 )
+Restart = Callable[[Object], str] | None
 Read = Callable[[Key], Awaitable[Object | None]]
 """Reads an object with all of its managedFields, or None if it does not exist. Raises ApiError."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Record:
     """The writes of one child for the same intent. Times are in seconds of the same clock."""
 
     intent: str
     count: int = 0
     """The number of reverts."""
-    times: deque[float] = field(default_factory=lambda: deque[float](maxlen=LIMIT))
-    """The times of the last writes."""
-    causes: dict[Intervention, None] = field(default_factory=dict[Intervention, None])
-    """What was reverted, the last one at the end."""
+    times: "array[float]" = field(default_factory=lambda: array("d"))
+    """The times of the last writes, at most LIMIT."""
+    causes: tuple[Intervention, ...] = ()
+    """What was reverted, the first one that was seen at the start."""
     read_at: float = float("-inf")
     """The time of the last read of the field managers."""
     reached_limit: bool = False
     """The child was changed too often, until there is no change for CALM seconds."""
+    weight: int = 0
+    """The bytes with which it counts; 0 until it is remembered."""
 
     def add(self, now: float) -> None:
         self.reached_limit = self.reached_limit and now - self.times[-1] < CALM
         self.times.append(now)
+        del self.times[:-LIMIT]
         self.reached_limit |= len(self.times) == LIMIT and now - self.times[0] < PERIOD
 
     def add_cause(self, cause: Intervention) -> None:
-        self.causes[cause] = None
-        if len(self.causes) > MAX_CAUSES:
-            del self.causes[next(iter(self.causes))]
+        if cause not in self.causes:
+            self.causes = (*self.causes, cause)[-MAX_CAUSES:]
+
+    def weigh(self) -> int:
+        """Compute its weight."""
+        self.weight = RECORD_BYTES + sum(CAUSE_BYTES + getsizeof(cause.message) for cause in self.causes)
+        return self.weight
 
 
 @dataclass(frozen=True)
@@ -109,8 +126,11 @@ class Reverts:
         self._read = read
         self._written: OrderedDict[str, frozenset[Key]] = OrderedDict()
         """The children that exist after the last plan, by the uid of their owner."""
+        self._written_keys = 0
         self._records: OrderedDict[str, dict[Key, _Record]] = OrderedDict()
         """The children that were written again, by the uid of their owner. The last ones are at the end."""
+        self._bytes = 0
+        """The sum of the weights of the records."""
         self.clock: Callable[[], float] = time.monotonic
 
     def delay(self, cr: Object, key: Key, child: Object) -> float:
@@ -120,11 +140,14 @@ class Reverts:
             return 0.0
         return max(0.0, record.times[0] + PERIOD - self.clock())
 
-    async def identify(self, cr: Object, key: Key, child: Object, live: Object | None) -> Revert | None:
+    async def identify(
+        self, cr: Object, key: Key, child: Object, live: Object | None, restart: Restart = None
+    ) -> Revert | None:
         """The revert that the next write of a child is, with its cause if it is to be reported.
 
         None if the spec has changed since the last status, and for a child that is new in the plan, or that could not
-        be created. `live`: the child in the cache, None if it does not exist. Raises ApiError.
+        be created. `live`: the child in the cache, None if it does not exist. `restart`: see ReconciledKind. Raises
+        ApiError.
         """
         is_new = live is None and key not in self._written.get(cr["metadata"]["uid"], (key,))
         if is_new or nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
@@ -135,7 +158,7 @@ class Reverts:
             record = _Record(identity(child))
         # The first write may be for another intent: another operator wrote that, or the plan has changed.
         counts = bool(record.times) or live is None or with_recorded_intent(child, live) is not None
-        cause = await self._cause(cr, key, child, live, record) if counts else None
+        cause = await self._cause(cr, key, child, live, record, restart) if counts else None
         return Revert(cr["metadata"]["uid"], key, record, counts, cause)
 
     def add(self, revert: Revert | None) -> None:
@@ -147,20 +170,21 @@ class Reverts:
         record.count += revert.counts
         if revert.cause is not None:
             record.add_cause(revert.cause)
-        children = self._records.setdefault(revert.owner, {})
-        children.pop(revert.key, None)
-        children[revert.key] = record
+        self._remove(revert.owner, revert.key)
+        self._records.setdefault(revert.owner, {})[revert.key] = record
         self._records.move_to_end(revert.owner)
-        while sum(map(len, self._records.values())) > MAX_RECORDS:
+        self._bytes += record.weigh()
+        while self._bytes > MAX_BYTES:
             self._forget_oldest()
 
     def remember(self, cr: Object, written: frozenset[Key]) -> None:
         """Remember which children exist after a plan."""
         uid = cr["metadata"]["uid"]
+        self._written_keys += len(written) - len(self._written.get(uid, ()))
         self._written[uid] = written
         self._written.move_to_end(uid)
-        if len(self._written) > MAX_WRITTEN:
-            self._written.popitem(last=False)
+        while self._written_keys > MAX_WRITTEN:
+            self._written_keys -= len(self._written.popitem(last=False)[1])
 
     def report(self, cr: Object) -> Report:
         """What the status of an object says now."""
@@ -180,11 +204,15 @@ class Reverts:
                 delays.append(WINDOW - since)
         return Report(tuple(interventions), tuple(problems), min(delays, default=None))
 
+    def is_autoscaled(self, cr: Object) -> bool:
+        """Whether the report of an object includes that a HorizontalPodAutoscaler scales a child."""
+        now = self.clock()
+        recent = (record for record in self._of(cr).values() if now - record.times[-1] < WINDOW)
+        return any(cause.reason == AUTOSCALED for record in recent for cause in record.causes)
+
     def forget(self, cr: Object, key: Key) -> None:
         """Forget a child that has a new intent, or that the controller has deleted."""
-        uid, records = cr["metadata"]["uid"], self._of(cr)
-        if records.pop(key, None) is not None and not records:
-            del self._records[uid]
+        self._remove(cr["metadata"]["uid"], key)
 
     def _of(self, cr: Object) -> dict[Key, _Record]:
         return self._records.get(cr["metadata"]["uid"], {})
@@ -192,12 +220,19 @@ class Reverts:
     def _forget_oldest(self) -> None:
         """Forget the oldest record of the owner whose children were not written for the longest time."""
         uid, children = next(iter(self._records.items()))
-        del children[next(iter(children))]
+        self._remove(uid, next(iter(children)))
+
+    def _remove(self, uid: str, key: Key) -> None:
+        children = self._records.get(uid, {})
+        record = children.pop(key, None)
+        if record is None:
+            return
+        self._bytes -= record.weight
         if not children:
             del self._records[uid]
 
     async def _cause(
-        self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record
+        self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record, restart: Restart
     ) -> Intervention | None:
         """The report of a change; None if there is none yet, or if the field managers were read a short time ago."""
         is_first = record.count + 1 < REPORTED
@@ -219,7 +254,7 @@ class Reverts:
             return None
         has_intent = with_recorded_intent(child, found) is not None
         change = Change(manager_of(found, fields), _shown(fields), live=found, replaced_intent=not has_intent)
-        return reverted(cr, key, change)
+        return reverted(cr, key, change, restart)
 
 
 def _shown(fields: tuple[Path, ...]) -> list[Path]:

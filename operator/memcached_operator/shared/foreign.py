@@ -9,8 +9,8 @@ import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.kind import Kind
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Foreign, Problem, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -126,7 +126,7 @@ def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
     """The first budgets by name, as many as can be compared with the pods: at most MAX_COMPARISONS are made."""
     left = MAX_COMPARISONS
     found: list[Budget] = []
-    for budget in snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()):
+    for budget in _budgets(snapshot):
         left -= compared.comparisons_with(budget)
         if left < 0:
             break
@@ -134,9 +134,14 @@ def comparable_budgets(snapshot: Snapshot, compared: Observed) -> list[Budget]:
     return found
 
 
+def _budgets(snapshot: Snapshot) -> tuple[Budget, ...]:
+    """The budgets of others, in the form of `view`."""
+    return snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ())
+
+
 def comparison_notices(snapshot: Snapshot, compared: Observed, number: int) -> Iterator[str]:
     """A notice if not all budgets are compared. `number`: of those that are."""
-    total = len(snapshot.foreign.get(POD_DISRUPTION_BUDGETS, ()))
+    total = len(_budgets(snapshot))
     if number < total:
         yield (
             f"Of the {total} PodDisruptionBudgets in namespace {snapshot.cr['metadata']['namespace']}, only the first "
@@ -148,16 +153,17 @@ def comparison_notices(snapshot: Snapshot, compared: Observed, number: int) -> I
 def budget_notice(name: str) -> str:
     """The reason why no PodDisruptionBudget is created, and the remedy. `name`: that of another user's budget."""
     return (
-        f"No PodDisruptionBudget is created, because PodDisruptionBudget {name} selects the same pods, and Kubernetes "
-        "does not evict pods that two of them select. Delete it, or set spec.podDisruptionBudget.enabled to false"
+        f"No PodDisruptionBudget is created, because PodDisruptionBudget {texts.name(name)} selects the same pods, and "
+        "Kubernetes does not evict pods that two of them select. Delete it, or set spec.podDisruptionBudget.enabled to "
+        "false"
     )
 
 
 def rollout_notice(name: str) -> str:
     """The reason why slots are updated one at a time, and the remedy. `name`: that of another user's budget."""
     return (
-        f"spec.rollout.maxUnavailable has no effect, because PodDisruptionBudget {name} selects the same pods. Delete "
-        "it, and set spec.podDisruptionBudget instead"
+        f"spec.rollout.maxUnavailable has no effect, because PodDisruptionBudget {texts.name(name)} selects the same "
+        "pods. Delete it, and set spec.podDisruptionBudget instead"
     )
 
 
@@ -192,32 +198,52 @@ def _targets(target: Mapping[str, Any], workload: Resource) -> bool:
     return (group, target.get("kind")) == (workload.group, workload.kind)
 
 
-def autoscaler_problems(snapshot: Snapshot, kind: Kind[Any]) -> Iterator[Problem]:
-    """A problem for each HorizontalPodAutoscaler of the workload, whose size the object sets.
+@dataclass(frozen=True)
+class Autoscalers:
+    """What a plan says about HorizontalPodAutoscalers of the workload, whose size the object sets.
 
-    `kind`: that of the object. Nothing if the workload does not belong to the object: the controller does not change
-    that one.
+    `problems`: those of autoscalers that scale it. `notices`: about those that have not scaled it lately.
+    """
+
+    problems: tuple[Problem, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def autoscalers(snapshot: Snapshot, kind: Kind[Any]) -> Autoscalers:
+    """What the status says about autoscalers of the workload. `kind`: that of the object.
+
+    Nothing if the workload does not belong to the object: the controller does not change that one.
     """
     name = snapshot.cr["metadata"]["name"]
-    existing = [workload for workload in WORKLOADS if snapshot.child(workload) is not None]
-    for autoscaler in snapshot.foreign.get(AUTOSCALERS, ()):
-        target = nested_map(autoscaler, "spec", "scaleTargetRef")
-        for workload in existing:
-            if target.get("name") == name and _targets(target, workload):
-                yield Problem(
-                    c.CONFLICT,
-                    f"{_autoscaler(autoscaler)} scales {workload.kind} {name}, but the controller reverts every "
-                    f"change, because spec.size sets its size. {_retarget(autoscaler, kind, name)}",
-                    blocks=False,
-                )
+    found = [
+        (_autoscaler(each), workload.kind, _retarget(each, kind, name))
+        for each in snapshot.foreign.get(AUTOSCALERS, ())
+        for workload in WORKLOADS
+        if snapshot.child(workload) is not None and _targets_named(each, workload, name)
+    ]
+    verb = "scales" if snapshot.autoscaled else "targets"
+    texts = tuple(
+        f"{autoscaler} {verb} {workload} {name}, but the controller reverts every change, because spec.size sets its "
+        f"size. {remedy}"
+        for autoscaler, workload, remedy in found
+    )
+    if snapshot.autoscaled:
+        return Autoscalers(tuple(Problem(c.CONFLICT, text, blocks=False) for text in texts))
+    return Autoscalers(notices=texts)
+
+
+def _targets_named(autoscaler: Object, workload: Resource, name: str) -> bool:
+    """Whether the target of an autoscaler is the workload of this type and name."""
+    target = nested_map(autoscaler, "spec", "scaleTargetRef")
+    return target.get("name") == name and _targets(target, workload)
 
 
 def _autoscaler(autoscaler: Object) -> str:
     """The object that a user edits: KEDA creates a HorizontalPodAutoscaler for a ScaledObject, and keeps its target."""
     owner = controller_of(autoscaler)
     if owner is not None and _is_of_keda(owner):
-        return f"{SCALED_OBJECT} {quote_if_needed(owner['name'])}"
-    return f"{AUTOSCALERS.kind} {quote_if_needed(autoscaler['metadata']['name'])}"
+        return f"{SCALED_OBJECT} {texts.name(str(owner['name']))}"
+    return f"{AUTOSCALERS.kind} {texts.name(autoscaler['metadata']['name'])}"
 
 
 def _retarget(autoscaler: Object, kind: Kind[Any], name: str) -> str:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memcached_api import conditions as c
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import nested_list, nested_map
 
 Condition = dict[str, Any]
@@ -55,7 +56,7 @@ def with_transition_times(old: Iterable[Mapping[str, Any]], new: Iterable[Condit
         old_condition = before.get(condition["type"])
         same = old_condition is not None and old_condition.get("status") == condition["status"]
         since = old_condition.get("lastTransitionTime") if old_condition is not None and same else None
-        message = truncate(condition.get("message", ""))
+        message = truncate(texts.line(condition.get("message", "")))
         result.append({**condition, "message": message, "lastTransitionTime": since or timestamp(now)})
     return result
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from memcached_operator import metrics
+from memcached_operator.kube import texts
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
 from memcached_operator.runtime.fair_queue import FairQueue
@@ -16,6 +18,9 @@ from memcached_operator.status.reports import CREATED, Report
 log = logging.getLogger(__name__)
 
 COMPONENT = "memcached-operator"
+QUEUE = "events"
+"""The name of the queue, in metrics."""
+
 MAX_MESSAGE_LENGTH = 1024
 """Characters. The API documents at most 1 kB for the note of an Event in events.k8s.io/v1. The API server enforces that
 only for Events with an eventTime, which ours do not have."""
@@ -72,6 +77,9 @@ class Recorder:
             except ApiError as error:
                 is_expected = error.namespace_terminating or error.code == EXISTS
                 log.log(logging.DEBUG if is_expected else logging.INFO, "cannot post %s: %s", key, error)
+            except Exception:  # at the outermost level: a defect must not stop the process
+                metrics.RECONCILE_PANICS.labels(QUEUE).inc()
+                log.exception("unexpected error, please report it: %s is dropped", key)
 
     def _forget(self, event: Object) -> None:
         """Count that an Event is not queued any more."""
@@ -102,7 +110,7 @@ def event_of(cr: Object, report: Report, now: datetime) -> dict[str, Any]:
         },
         "type": "Warning" if report.warning else "Normal",
         "reason": report.reason,
-        "message": truncate(report.message, MAX_MESSAGE_LENGTH),
+        "message": truncate(texts.line(report.message), MAX_MESSAGE_LENGTH),
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "firstTimestamp": timestamp(now),

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Intervention
+from memcached_operator.kube import texts
 from memcached_operator.kube.field_managers import Manager, Path
 from memcached_operator.kube.resource import Key, Object, nested_map
 
@@ -37,10 +37,14 @@ class Change(NamedTuple):
     replaced_intent: bool = False
 
 
-def reverted(cr: Object, key: Key, change: Change) -> Intervention:
-    """The intervention of a client that keeps changing or deleting a child of `cr`."""
+def reverted(cr: Object, key: Key, change: Change, restart: Callable[[Object], str] | None = None) -> Intervention:
+    """The intervention of a client that keeps changing or deleting a child of `cr`.
+
+    `restart`: see `ReconciledKind`.
+    """
     child = f"{key.resource.kind} {key.name}"
-    if RESTART in change.fields:
+    remedy = restart(cr) if restart is not None and RESTART in change.fields else ""
+    if remedy:
         what = f"{child}: kubectl rollout restart was reverted, because spec.rollout.restartedAt sets this time"
     elif change.deleted:
         what = f"{child}: another client deleted it repeatedly, and the controller created it again"
@@ -50,7 +54,7 @@ def reverted(cr: Object, key: Key, change: Change) -> Intervention:
         )
     manager = "" if change.manager is None else f". Field manager: {_named(change.manager)}"
     reason = AUTOSCALED if _is_of_autoscaler(change) else REVERTED
-    return Intervention(reason, f"{what}{manager}. {_remedy(cr, change)}")
+    return Intervention(reason, f"{what}{manager}. {remedy or _remedy(cr, change)}")
 
 
 def field_names(paths: Sequence[Path]) -> str:
@@ -63,12 +67,12 @@ def field_names(paths: Sequence[Path]) -> str:
 def _field(path: Path) -> str:
     """A path as in kubectl: the keys of labels and annotations, which contain dots, in brackets."""
     parts = (f"[{name}]" if "." in name or "/" in name else f".{name}" for name in path)
-    return quote_if_needed("".join(parts).removeprefix("."))
+    return texts.name("".join(parts).removeprefix("."))
 
 
 def _named(manager: Manager) -> str:
-    subresource = f" (subresource {quote_if_needed(manager.subresource)})" if manager.subresource else ""
-    return f"{quote_if_needed(manager.name or 'unknown')}{subresource}"
+    subresource = f" (subresource {texts.name(manager.subresource)})" if manager.subresource else ""
+    return f"{texts.name(manager.name or 'unknown')}{subresource}"
 
 
 def _remedy(cr: Object, change: Change) -> str:
@@ -97,7 +101,7 @@ def _is_of_operator(change: Change) -> bool:
 
 
 def _scales(change: Change) -> bool:
-    return change.fields == [REPLICAS]
+    return [*change.fields] == [REPLICAS]  # a list never equals a tuple
 
 
 def _target(cr: Object) -> str:
@@ -109,15 +113,6 @@ def _object(cr: Object) -> str:
     return f"-n {cr['metadata']['namespace']} {cr['kind'].lower()} {cr['metadata']['name']}"
 
 
-def restart_remedy(cr: Object) -> str:
-    """How to restart the pods of a Memcached."""
-    name, namespace = cr["metadata"]["name"], cr["metadata"]["namespace"]
-    return (
-        f"To replace the pods, whose items are lost, run kubectl memcached restart {name} -n {namespace}, or set "
-        "spec.rollout.restartedAt to the current time"
-    )
-
-
 def _exclude_from_downscaler(cr: Object) -> str:
     patch = f'{{"spec":{{"inheritedMetadata":{{"annotations":{{"{DOWNSCALER}exclude":"true"}}}}}}}}'
     return (
@@ -127,7 +122,6 @@ def _exclude_from_downscaler(cr: Object) -> str:
 
 
 _KNOWN: Final[Sequence[tuple[Callable[[Change], bool], Callable[[Object], str]]]] = (
-    (lambda change: RESTART in change.fields, lambda cr: restart_remedy(cr)),
     (_is_of_downscaler, _exclude_from_downscaler),
     (
         _is_of_autoscaler,
@@ -163,7 +157,7 @@ _KNOWN: Final[Sequence[tuple[Callable[[Change], bool], Callable[[Object], str]]]
     ),
     (lambda _: True, lambda cr: _exclude(cr)),
 )
-"""The remedies, the most specific first."""
+"""The other remedies, the most specific first."""
 
 
 def _exclude(cr: Object) -> str:

@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import Any
 
 from memcached_api import conditions as c
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.kind import Intervention
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status.conditions import Condition
 
@@ -83,16 +83,18 @@ def _listed(kind: str, names: list[str]) -> str:
 def _changed_images(old: Template, new: Template) -> Iterator[str]:
     for name, before, after in _pairs(old, new):
         if before.get("image") != after.get("image"):
-            images = (quote_if_needed(image.get("image", ""), MAX_IMAGE_LENGTH) for image in (before, after))
-            yield f"image of {name} {' → '.join(images)}"
+            images = (texts.name(image.get("image", ""), MAX_IMAGE_LENGTH) for image in (before, after))
+            yield f"image of {texts.name(name)} {' → '.join(images)}"
 
 
 def _changed_fields(old: Template, new: Template) -> Iterator[str]:
     """One sentence with the names of all other changed fields, if there are any."""
     names = [*_differences(nested_map(old, "metadata"), nested_map(new, "metadata"))]
     before, after = _containers(old), _containers(new)
-    names += [f"container {name}" for name in sorted(before.keys() ^ after.keys())]
-    names += [f"{name}.{field}" for name, one, other in _pairs(old, new) for field in _differences(one, other)]
+    names += [f"container {texts.name(name)}" for name in sorted(before.keys() ^ after.keys())]
+    names += [
+        f"{texts.name(name)}.{field}" for name, one, other in _pairs(old, new) for field in _differences(one, other)
+    ]
     names += _differences(nested_map(old, "spec"), nested_map(new, "spec"))
     if names:
         yield f"changed: {', '.join(names)}"

@@ -1,10 +1,11 @@
 """The rules of a kind for messages about its pods: which containers are its own, and which fields govern them."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from memcached_api.remedies import NONE, Action, Remedy, text_of
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 
@@ -18,9 +19,9 @@ class OwnContainer:
     """
 
     image: str
-    credentials: str
-    memory: str
-    start: tuple[tuple[re.Pattern[str], str], ...] = ()
+    credentials: Action
+    memory: Remedy
+    start: tuple[tuple[re.Pattern[str], Remedy], ...] = ()
     ports: frozenset[str] = frozenset()
 
 
@@ -29,26 +30,26 @@ class PodRules:
     """The rules of a kind for its pods.
 
     `kind`: its name. `containers`: its own containers, by name. `loss`: what is lost if a pod is deleted while one of
-    them runs, as a clause; empty if nothing is. `loss_by`: what is lost by following a remedy, as a sentence after it.
+    them runs, as a clause; empty if nothing is. `loss_by`: what is lost by one of some actions, as sentences after it.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
-    `surge`: the remedy if the additional pod of a rollout is rejected. `metadata`: the field with labels and
-    annotations of the pods; empty without one. `template`: the live pod template; None if it is not known.
-    `scheduling`: remedies, by a part of the scheduler's message; a part that contains another one comes before it.
-    `disruptions`: remedies if Kubernetes stops pods repeatedly, by a part of the reason and the message.
+    `surge`: the remedy if the additional pod of a rollout is rejected. `template`: the live pod template; None if it
+    is not known. `scheduling`: remedies, by a part of the scheduler's message; a part that contains another one comes
+    before it. `disruptions`: remedies if Kubernetes stops pods repeatedly, by a part of the reason and the message.
+    `lacks`: the sections that its spec does not have: what changes only these is no remedy.
     """
 
     kind: str
     containers: Mapping[str, OwnContainer] = field(default_factory=dict[str, OwnContainer])
     loss: str = ""
-    loss_by: Callable[[str], str] = lambda _remedy: ""
+    loss_by: Callable[[Sequence[Action]], str] = lambda _actions: ""
     is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
-    surge: str = ""
-    metadata: str = ""
+    surge: Remedy = NONE
     template: Mapping[str, Any] | None = None
-    scheduling: Mapping[str, str] = field(default_factory=dict[str, str])
-    disruptions: Mapping[str, str] = field(default_factory=dict[str, str])
+    scheduling: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
+    disruptions: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
+    lacks: tuple[str, ...] = ()
 
     def within(self, workload: Object | None) -> "PodRules":
         """The rules for the pods of a live workload."""
@@ -65,6 +66,16 @@ class PodRules:
             return row
         ports = {port.get("name") for spec in specs_of(pod, "containers", name) for port in nested_list(spec, "ports")}
         return row if row.ports and row.ports <= ports else None
+
+    def advice(self, *remedies: Remedy) -> str:
+        """Remedies, of which each ends a part of a problem, with what is lost by them; empty without one."""
+        possible = [tuple(filter(self._is_possible, remedy)) for remedy in remedies]
+        actions = [action for remedy in possible for action in remedy]
+        return f"{'; or '.join(map(text_of, filter(None, possible)))}{self.loss_by(actions)}" if actions else ""
+
+    def _is_possible(self, action: Action) -> bool:
+        sections = tuple(f"{section}." for section in self.lacks)
+        return not action.fields or not all(f"{field}.".startswith(sections) for field in action.fields)
 
     def has_volume(self, name: str) -> bool:
         """Whether the volume of a pod is part of the kind's pods."""

@@ -11,7 +11,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
-from memcached_operator.workloads.problems import creation, disruptions, mounts
+from memcached_operator.workloads.problems import creation, disruptions, mounts, strays
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
@@ -21,7 +21,7 @@ from memcached_operator.workloads.statefulset import started
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
-TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.WAITING_FOR_PROXIES, c.ROLLING_OUT)
+TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.WAITING_FOR_MEMCACHED, c.WAITING_FOR_PROXIES, c.ROLLING_OUT)
 """Reasons of transient problems, which are reported as Progressing."""
 
 
@@ -55,15 +55,15 @@ def workload_state(
     explained = any(problem.blocks for problem in problems)
     cause = hint or ("" if uncreated else _delayed_by(rollout, len(nodes), snapshot, explained=explained))
     late = list(_late(rollout, cause))
-    degraded = _by_severity([*problems, *uncreated, *pod_problems, *late])
+    degraded = _by_severity([*problems, *uncreated, *strays.problems(snapshot, rules), *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
     repeated = disruptions.notice(snapshot.disruptions, now, rules)
-    notices = (*outcome.notices, *(each.message for each in outcome.interventions))
+    notices = (*outcome.notices, *strays.notices(snapshot, rules), *(each.message for each in outcome.interventions))
     notices = notices if repeated is None else (*notices, repeated.message)
     observed = (
         _available(rollout, hint, taken=_is_taken(rollout, snapshot, problems)),
         _progressing(rollout, transient, resume, hint, stalled=stalled),
-        _degraded(degraded, notices, _unhealthy(rollout, hint)),
+        _degraded(degraded, notices, _without_memcached(transient) or _unhealthy(rollout, hint)),
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
@@ -174,6 +174,12 @@ def _progressing(
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
     message = "; ".join(filter(None, [_updated(rollout), *rollout.doing, hint]))
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, message)
+
+
+def _without_memcached(transient: Iterable[Problem]) -> str:
+    """That requests fail although all pods run; empty if that is not known."""
+    causes = (problem.message for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED)
+    return next((f"No component has failed, but {truncate(text, MAX_PROBLEM_LENGTH)}" for text in causes), "")
 
 
 def _unhealthy(rollout: Rollout, hint: str) -> str:

@@ -28,6 +28,12 @@ def caches(kubectl: Kubectl, names: Sequence[str], selector: str, *, everywhere:
     return kubectl.list("list Memcacheds", RESOURCE, _FIELDS, *options)
 
 
+def labelled(kubectl: Kubectl, selector: str, namespaces: Sequence[str]) -> set[str]:
+    """The full names of the Memcacheds with the labels in some namespaces. Raises PluginError."""
+    options = ("list Memcacheds", RESOURCE, f"--selector={selector}")
+    return {full_name(cr) for namespace in namespaces for cr in kubectl.list(*options, namespace=namespace)}
+
+
 def _named(kubectl: Kubectl, name: str) -> Object:
     namespace, _, own = name.rpartition("/")
     return kubectl.get(f"read Memcached {name}", RESOURCE, own, _FIELDS, namespace=namespace)

@@ -18,8 +18,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 NAMES: Final = ("kubeconfig", "context", "namespace")
 
 
-def seconds_of(ctx: click.Context, param: click.Parameter, value: str) -> float:  # noqa: ARG001
-    """A callback for options with a time such as `90s`, `15m` or `1h30m`."""
+def seconds_of(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:  # noqa: ARG001
+    """A callback for options with a time such as `90s`, `15m` or `1h30m`. None without the option."""
+    if value is None:
+        return None
     if found := units.parsed_duration(value):
         return found
     raise click.BadParameter(f"{value!r} is not a time such as 90s, 15m or 1h30m.")

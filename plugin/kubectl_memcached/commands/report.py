@@ -18,9 +18,10 @@ from kubectl_memcached.version import version
 README = """\
 Report of Memcached {name} in namespace {namespace}, {time}, by kubectl memcached {version}.
 
-It contains no Secrets. Keys and values are redacted in the logs of memcached, and values of environment variables in
-the objects. It contains names of objects, nodes and images, addresses of pods, labels, and messages of Events. Read it
-before you share it.
+It contains no Secrets. Keys and values are redacted in the logs of memcached. In the objects, values of environment
+variables and most annotations are redacted, and the commands, probes and messages of containers that are not the
+operator's. It contains names of objects, nodes and images, addresses of pods, labels, and messages of conditions and
+Events. Read it before you share it.
 
 {missing}"""
 

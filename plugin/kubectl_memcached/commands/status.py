@@ -16,7 +16,7 @@ from kubectl_memcached.commands import described, fleet, proxies
 from kubectl_memcached.commands.options import cluster_command, names_and_proxies, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, disruptions, losses, units
+from kubectl_memcached.model import conditions, disruptions, units
 from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, ready_pods, text
 from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
@@ -79,9 +79,11 @@ class _Report:
         self.rows = [rows.row(reading, self.now) for reading in pod_readings]
         self.agentless = all(reading.pod.endpoint.metrics_port is None for reading in pod_readings)
         self.predictions = sizing.document(pod_readings)
-        about_pods = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell)
+        about_pods, losses = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell), list[str]()
+        if not problem:
+            losses = advices.losses_by(cr, self.rows, pod_readings, shell)
         about_pods += [stopped] if (stopped := disruptions.sentence(events, self.now)) else []
-        self.advice = [*advices.of_object(cr, shell), *about_pods, *losses.sentences(cr, about_pods), *about_proxies]
+        self.advice = [*advices.of_object(cr, shell), *about_pods, *losses, *about_proxies]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
 

@@ -40,7 +40,7 @@ OPEN: Final = (State.CHANGE, State.RUNNING)
 
 @dataclass(frozen=True)
 class Request:
-    """The arguments and options of the command line, as click has parsed them."""
+    """The arguments and options of the command line, as click has parsed them. `timeout`: None: by each cache."""
 
     name: tuple[str, ...]
     all_namespaces: bool
@@ -49,7 +49,7 @@ class Request:
     to: str
     canary: str
     at_once: int
-    timeout: float
+    timeout: float | None
     take_ownership: bool
     dry_run: bool
     yes: bool
@@ -63,14 +63,13 @@ class Request:
 @click.option("--except", "excluded", multiple=True, metavar="[NAMESPACE/]NAME", help="Not this cache. Repeatable.")
 @click.option("--to", default=DEFAULT, show_default=True, metavar="IMAGE", help="New image; default: the operator's.")
 @click.option("--canary", default="", metavar="LABELS", help="The caches with these labels first.")
-@click.option("--at-once", type=click.IntRange(1, 50), default=1, show_default=True, help="Caches at the same time.")
+@click.option("--at-once", type=click.IntRange(1, 50), default=1, show_default=True, help="Caches that are not ready.")
 @click.option(
     "--timeout",
     callback=seconds_of,
-    default="15m",
-    show_default=True,
+    default=None,
     metavar="DURATION",
-    help="Skip a cache that is not ready after this time.",
+    help="Time after which a cache is late [by its pods and warmUp, at least 15m].",
 )
 @click.option("--take-ownership", is_flag=True, help="Also change images that another client has set, but not GitOps.")
 @click.option("--dry-run", is_flag=True, help="Only list what would change.")
@@ -81,10 +80,10 @@ def upgrade(kubectl: Kubectl, **values: Any) -> None:
     """Upgrade memcached, one cache after the other, each until it is ready and warm.
 
     Name the caches, or select them with -A or --selector. It stops at the first cache that becomes degraded
-    because of the new image. If you interrupt it, run it again: it goes on with the caches that do not have the image
-    yet.
+    because of the new image, and if as many caches as --at-once are late. If you interrupt it, run it again: it goes on
+    with the caches that do not have the image yet.
 
-    Exits with 1 if a cache is skipped or becomes degraded.
+    Exits with 1 if a cache is skipped, is late or becomes degraded.
     """
     request = Request(**values)
     if wrong := [each for each in (*request.name, *request.excluded) if not NAME.fullmatch(each)]:
@@ -105,7 +104,7 @@ def upgrade(kubectl: Kubectl, **values: Any) -> None:
             _document(request, found)
     else:
         _document(request, found)
-    if found.of(State.SKIPPED, State.FAILED):
+    if found.of(State.SKIPPED, State.LATE, State.FAILED):
         raise SystemExit(ExitCode.NEGATIVE)
 
 
@@ -117,15 +116,19 @@ def _document(request: Request, found: "_Upgrade") -> None:
 
 @dataclass
 class _Active:
-    """A cache that is being upgraded. `started`, `read`: by the monotonic clock, the latter of the last reply.
+    """A cache with a changed image that is not ready. `started`, `read`: by the monotonic clock, the latter of the last
+    reply. `message`: the last one that was printed.
 
-    `message`: the last one that was printed.
+    `left`: the state in which it is left, without which the command waits for it. It keeps its place of --at-once until
+    it is ready. `stuck`: the command does not expect that.
     """
 
     step: Step
     started: float
     read: float
     message: str = ""
+    left: State | None = None
+    stuck: bool = False
 
 
 class _Upgrade:
@@ -140,6 +143,7 @@ class _Upgrade:
             raise PluginError("There are no such caches.", ExitCode.MISSING)
         self.target = self._image(request, crs)
         self._timeout = request.timeout
+        self._active: list[_Active] = []
         options = tuple(kubectl.cluster_options)
         self._policy = Policy(self.target, request.to == DEFAULT, bool(request.name), request.take_ownership, options)
         self.steps = sorted(upgrading.steps(crs, self._policy), key=_order)
@@ -178,7 +182,7 @@ class _Upgrade:
     def run(self) -> None:
         """Upgrade the caches, the canaries first. Raises PluginError at the first one that becomes degraded."""
         try:
-            # Those that another run has begun first: no more caches without all items than --at-once.
+            # Those that another run has begun first: no more caches that are not ready than --at-once.
             self._run(self.of(State.RUNNING))
             self._run([each for each in self.of(State.CHANGE) if each.full_name in self._canaries])
             self._check_canaries()
@@ -193,12 +197,15 @@ class _Upgrade:
         canaries = [each for each in self.steps if each.full_name in self._canaries]
         if canaries and all(each.state is not State.DONE for each in canaries):
             first = canaries[0]
-            raise self._stopped(f"No canary has the image. {first.full_name} is skipped: {first.reason}")
+            raise self._stopped(f"No canary has the image. {first.full_name} is {first.state}: {first.reason}")
 
     def _canary_names(self, request: Request) -> set[str]:
         """The canaries. Raises PluginError if they are not among the caches to upgrade."""
-        crs = upgrades.caches(self._kubectl, (), request.canary, everywhere=request.all_namespaces)
-        found = {full_name(cr) for cr in crs}
+        if request.name:
+            found = upgrades.labelled(self._kubectl, request.canary, sorted({each.namespace for each in self.steps}))
+        else:
+            crs = upgrades.caches(self._kubectl, (), request.canary, everywhere=request.all_namespaces)
+            found = {full_name(cr) for cr in crs}
         if not found & {each.full_name for each in self.steps}:
             raise PluginError(f"None of the caches has the labels {request.canary} of --canary.", ExitCode.MISSING)
         return found
@@ -214,52 +221,77 @@ class _Upgrade:
                     effect = upgrading.effect(upgrades.warnings(self._kubectl, step))
                 except PluginError as error:
                     return replace(step, state=State.SKIPPED, reason=str(error))
-                shown.step()
+                finally:
+                    shown.step()
                 return replace(step, effect=effect)
 
             self.steps = list(pool.map(judged, self.steps))
 
     def _run(self, waiting: list[Step]) -> None:
-        """Upgrade some caches, a few at the same time."""
-        active: list[_Active] = []
-        while waiting or active:
-            while waiting and len(active) < self._at_once:
+        """Upgrade some caches, a few at the same time. Raises PluginError if too many of them do not become ready."""
+        while waiting or any(each.left is None for each in self._active):
+            # A cache that another run has begun is not ready, whether this run waits for it or not.
+            while waiting and (waiting[0].state is State.RUNNING or len(self._active) < self._at_once):
                 begun = self._begin(waiting.pop(0))
                 now = time.monotonic()
-                active += [_Active(begun, now, now)] if begun is not None else []
-            active = [each for each in active if not self._has_ended(each)]
-            if active:
+                self._active += [_Active(begun, now, now)] if begun is not None else []
+            self._active = [each for each in self._active if not self._has_ended(each)]
+            if waiting and len(self._active) >= self._at_once and all(each.stuck for each in self._active):
+                raise self._full()
+            if self._active:
                 time.sleep(POLL)
 
+    def _full(self) -> PluginError:
+        """The error if no other cache may be changed, because those that are changed do not become ready."""
+        names = [each.step.full_name for each in self._active]
+        stuck = f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} not ready"
+        return self._stopped(
+            f"{stuck}, and --at-once {self._at_once} allows no other change", step=self._active[0].step
+        )
+
     def _has_ended(self, active: "_Active") -> bool:
-        """Read a cache that is being upgraded. Raises PluginError if it is degraded, or cannot be read for a while."""
+        """Read a cache that is not ready, and return whether it is. Raises PluginError if it is degraded because of the
+        image, or cannot be read for a while. A deleted cache has ended as well.
+        """
         step, now = active.step, time.monotonic()
         try:
             cr = upgrades.current(self._kubectl, step)
         except PluginError as error:
             return self._is_gone(active, error, now)
         active.read = now
-        if reason := upgrading.failure(cr, step):
+        limit = self._timeout or upgrading.time_limit(cr)
+        failed = upgrading.failure(cr, step)
+        active.stuck = bool(failed) or now - active.started > limit
+        if failed:
             if upgrading.is_of_change(cr, step):
-                self._fail(step, reason)
-            self._skip(step, f"it is degraded: {reason}")
-            return True
-        if reason := upgrading.interruption(cr, step):
-            self._skip(step, reason)
-            return True
-        if upgrading.is_complete(cr, step.generation):
+                self._fail(step, failed)
+            self._leave(active, State.LATE, f"it is degraded: {failed}")
+        elif reason := upgrading.interruption(cr, step):
+            self._leave(active, upgrading.left_as(cr, step), reason)
+            return not upgrading.has_place(cr, step)
+        elif upgrading.is_complete(cr, step.generation):
             self._end(step, now - active.started)
             return True
-        late = conditions.unobserved(cr) if now - active.started > LATE else ""
-        message = upgrading.progress_message(cr) or late
-        if now - active.started > self._timeout:
-            why = f": {message}" if message else ""
-            self._skip(step, f"it is not ready after {units.duration(self._timeout)}{why}")
-            return True
-        if message and message != active.message:
-            active.message = message
-            self._say(f"  {step.full_name}: {message}")
+        else:
+            self._report(active, cr, now - active.started, limit)
         return False
+
+    def _report(self, active: "_Active", cr: Object, seconds: float, limit: float) -> None:
+        """Print the progress of a cache, and that it is late. `seconds`: since the change. `limit`: of them."""
+        late = conditions.unobserved(cr) if seconds > LATE else ""
+        message = upgrading.progress_message(cr) or late
+        if active.stuck:
+            why = f": {message}" if message else ""
+            self._leave(active, State.LATE, f"it is not ready after {units.duration(limit)}{why}")
+        elif message and message != active.message:
+            active.message = message
+            self._say(f"  {active.step.full_name}: {message}")
+
+    def _leave(self, active: "_Active", state: State, reason: str) -> None:
+        """Do not wait for a cache any more. It keeps its place until it is ready."""
+        if active.left is not state:
+            active.left = state
+            self._put_left(active.step, state, reason)
 
     def _is_gone(self, active: "_Active", error: PluginError, now: float) -> bool:
         """Whether a cache that cannot be read was deleted. Raises PluginError if it cannot be read for PATIENCE."""
@@ -312,8 +344,11 @@ class _Upgrade:
             self._say(f"  {step.full_name}: {error}")
 
     def _skip(self, step: Step, reason: str) -> None:
-        self._say(f"{step.full_name} is skipped: {reason}")
-        self._put(replace(step, state=State.SKIPPED, reason=reason))
+        self._put_left(step, State.SKIPPED, reason)
+
+    def _put_left(self, step: Step, state: State, reason: str) -> None:
+        self._say(f"{step.full_name} is {state}: {reason}")
+        self._put(replace(step, state=state, reason=reason))
 
     def _end(self, step: Step, seconds: float) -> None:
         self._put(replace(step, state=State.DONE, seconds=seconds))

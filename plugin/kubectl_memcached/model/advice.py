@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from kubectl_memcached.model import scheduling, units
+from kubectl_memcached.model import losses, scheduling, units
 from kubectl_memcached.model.conditions import rollout, unobserved
+from kubectl_memcached.model.losses import DOWN, UP, Sentence
 from kubectl_memcached.model.objects import Object, integer, text
 from kubectl_memcached.model.pods import AGENT, MEMCACHED, Container, Pod
 from kubectl_memcached.model.shell import Shell
@@ -29,12 +30,20 @@ NOISY: Final = 2
 MAX_NAMES: Final = 3
 """Pods that a sentence names."""
 
-Rule = Callable[[Row, Reading, Shell], Iterator[str]]
+Rule = Callable[[Row, Reading, Shell], Iterator[Sentence | str]]
+"""What it yields without fields that the user is to change is a text."""
 
 
 def of_pods(cr: Object, rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> list[str]:
     """The sentences about the pods, the most important first."""
-    return [*_of_each(rows, readings, shell), *_of_all(cr, rows, readings, shell)]
+    found = (sentence.text for sentence in _of_each(rows, readings, shell))
+    return [*found, *_of_all(cr, rows, readings, shell)]
+
+
+def losses_by(cr: Object, rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> list[str]:
+    """What is lost by following these sentences."""
+    changes = [change for sentence in _of_each(rows, readings, shell) for change in sentence.changes]
+    return list(losses.sentences(cr, changes, guaranteed=any(reading.pod.guaranteed for reading in readings)))
 
 
 def needs_attention(cr: Object, rows: Sequence[Row]) -> bool:
@@ -55,17 +64,18 @@ def of_object(cr: Object, shell: Shell) -> Iterator[str]:
         yield f"The rollout is paused: {shell.plugin('resume', text(cr, 'metadata', 'name'))} continues it."
 
 
-def _of_each(rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> Iterator[str]:
+def _of_each(rows: Sequence[Row], readings: Sequence[Reading], shell: Shell) -> Iterator[Sentence]:
     """Sentences about pods: each once, with the names of its pods."""
     for rule in RULES:
-        names: dict[str, list[str]] = {}
+        names: dict[Sentence, list[str]] = {}
         for row, reading in zip(rows, readings, strict=True):
             if reading.pod.deleting and rule is not _deleted:
                 continue
-            for sentence in rule(row, reading, shell):
+            for found in rule(row, reading, shell):
+                sentence = Sentence(found) if isinstance(found, str) else found
                 names.setdefault(sentence, []).append(row.pod)
         for sentence, pods in names.items():
-            yield f"{_named(pods, len(rows))}: {sentence}"
+            yield sentence._replace(text=f"{_named(pods, len(rows))}: {sentence.text}")
 
 
 def _named(pods: Sequence[str], number_of_pods: int) -> str:
@@ -82,13 +92,14 @@ def _deleted(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
         yield "it is being deleted"
 
 
-def _silent(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
+def _silent(row: Row, reading: Reading, shell: Shell) -> Iterator[Sentence | str]:
     cause = next((each for each in reading.pod.containers if each.problem and each.problem in row.problem), None)
     if cause and cause.starting and row.stuck:
         yield f"{row.problem}: see {shell.kubectl('describe', 'pod', row.pod)}"
     elif row.problem:
         see = _see_log(reading.pod, cause, shell) if cause else ""
-        yield f"{row.problem}{see}{scheduling.remedy(row.problem)}"
+        remedy = scheduling.remedy(row.problem)
+        yield remedy._replace(text=f"{row.problem}{see}{remedy.text}")
 
 
 def _containers(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
@@ -122,31 +133,34 @@ def _unready(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
         yield f"the pod is not ready: {reading.pod.unready}"
 
 
-def _killed(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
+def _killed(_: Row, reading: Reading, __: Shell) -> Iterator[Sentence]:
     for container in reading.pod.containers:
         if container.last_exit == "OOMKilled":
             times = f"{container.name} was out of memory and restarted {container.restarts} times"
-            yield times + MEMORY.get(container.name, "")
+            remedy = MEMORY.get(container.name, Sentence(""))
+            yield remedy._replace(text=f"{times}{remedy.text}")
 
 
 MEMORY: Final = {
-    MEMCACHED: ": raise spec.resources.limits.memory",
-    AGENT: ": raise spec.agent.resources.limits.memory",
+    MEMCACHED: Sentence(": raise spec.resources.limits.memory", (("spec.resources.limits.memory", UP),)),
+    AGENT: Sentence(": raise spec.agent.resources.limits.memory", (("spec.agent.resources.limits.memory", UP),)),
 }
 """The remedy for a container that was out of memory."""
 
 
-def _connections(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
+def _connections(row: Row, reading: Reading, _: Shell) -> Iterator[Sentence]:
     rejected = number(reading.stats, "listen_disabled_num") or number(reading.stats, "rejected_connections")
     if (row.connections_share or 0) >= CONNECTIONS:
-        yield (
+        yield Sentence(
             f"{units.percent(row.connections_share)} of the connections are in use: raise spec.cache.maxConnections, "
-            "or let clients keep fewer open"
+            "or let clients keep fewer open",
+            (("spec.cache.maxConnections", UP),),
         )
     elif rejected:
-        yield (
+        yield Sentence(
             f"the connection limit was reached {units.count(rejected)} times since the start: raise "
-            "spec.cache.maxConnections"
+            "spec.cache.maxConnections",
+            (("spec.cache.maxConnections", UP),),
         )
 
 
@@ -155,13 +169,17 @@ def _insight(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
         yield f"the agent cannot predict hit ratios: see {shell.kubectl('logs', row.pod, '-c', AGENT)}"
 
 
-def _evictions(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
+def _evictions(row: Row, reading: Reading, _: Shell) -> Iterator[Sentence]:
     if reading.metrics.predictions:
         return  # they show whether more memory would help
     evicted = ratio(row.evictions, number(reading.stats, "total_items"))
     # The used share of the memory does not matter: items use their chunks only in part, so a full cache may show 80%.
     if evicted is not None and evicted >= EVICTED:
-        yield f"{units.percent(evicted)} of all stored items were evicted before they expired: raise spec.cache.memory"
+        share = units.percent(evicted)
+        yield Sentence(
+            f"{share} of all stored items were evicted before they expired: raise spec.cache.memory",
+            (("spec.cache.memory", UP),),
+        )
 
 
 def _misses(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
@@ -179,9 +197,11 @@ def _certificate(row: Row, _: Reading, __: Shell) -> Iterator[str]:
         yield f"the certificate expires in {days} days: renew the Secret in spec.tls.secretName"
 
 
-def _noisy(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
+def _noisy(_: Row, reading: Reading, __: Shell) -> Iterator[Sentence]:
     if (number(reading.settings, "verbosity") or 0) >= NOISY:
-        yield "the log contains the keys of all commands: lower spec.cache.verbosity"
+        yield Sentence(
+            "the log contains the keys of all commands: lower spec.cache.verbosity", (("spec.cache.verbosity", DOWN),)
+        )
 
 
 RULES: Final[tuple[Rule, ...]] = (

@@ -1,5 +1,6 @@
 """The conditions of a Memcached and the remedies for their reasons."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,7 +9,10 @@ from kubectl_memcached.model.objects import Object, integer, mapping, objects, t
 from kubectl_memcached.model.shell import Shell
 
 REMEDIES: Final = reasons.REMEDIES | {("Progressing", "Paused"): "Run `kubectl memcached resume NAME`."}
-"""The action for each reason: that of docs/api.md, or a command of this plugin. Newer operators have more reasons."""
+"""The action for each reason: that of docs/api.md, or a command of this plugin. Newer operators have more reasons.
+
+A reason whose messages have a remedy of their own has none here: the message is shown.
+"""
 
 ALL_HEALTHY: Final = "All components are healthy"
 """The start of the message of Degraded without a problem."""
@@ -100,7 +104,14 @@ def remedies(cr: Object, shell: Shell, *, waiting_is_useless: bool) -> dict[str,
     name = text(cr, "metadata", "name")
     return {
         each.type: shell.completed(_remedy(each, degraded, waiting_is_useless), name) for each in listed if each.remedy
-    }
+    } | _of_pause(cr, listed)
+
+
+def _of_pause(cr: Object, listed: Sequence[Condition]) -> dict[str, str]:
+    """What to do if the spec has no pause any more, but the Deployment has: the spec is invalid."""
+    if rollout(cr).get("paused") is True:
+        return {}
+    return {each.type: "See the Degraded condition." for each in listed if each.reason == "Paused" and each.remedy}
 
 
 def _remedy(condition: Condition, degraded: bool, waiting_is_useless: bool) -> str:

@@ -1,43 +1,83 @@
-"""The items that are lost by following advice that names fields of a Memcached."""
+"""The items that are lost by following advice that changes fields of a Memcached."""
 
-import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
+from kubectl_memcached.model.effects import NEEDS, SIZED
 from kubectl_memcached.model.objects import Object, mapping
 
-PATH: Final = re.compile(r"\bspec(?:\.\w+)+")
-ARGUMENTS: Final = ("spec.cache.maxConnections", "spec.cache.verbosity", "spec.cache.extraArgs")
-RESOURCES: Final = ("spec.resources.", "spec.agent.resources.")
+UP, DOWN, ADDED, ANY = "up", "down", "added", "any"
+"""The directions in which advice changes a field: as `Direction` of the operator's API."""
+Change = tuple[str, str]
+"""A field that advice changes, and the direction."""
+MEMORY: Final = "spec.cache.memory"
+LIMIT: Final = "spec.resources.limits.memory"
 AGENT: Final = (("tls",), ("auth",), ("monitoring",), ("rollout", "warmUp"))
 """The sections with which the pods have an agent."""
-KEPT: Final = ("spec.tls.secretName", "spec.rollout.paused", "spec.rollout.maxUnavailable")
-"""Fields that the advice names, but does not tell the user to change, or that change no pod."""
 
 
-def sentences(cr: Object, advice: Iterable[str]) -> Iterator[str]:
-    """A sentence if advice names fields whose change replaces the pods of this Memcached."""
-    text = "\n".join(advice)
-    named = dict.fromkeys(PATH.findall(text))
-    if losing := [field for field in named if _loses(field, mapping(cr, "spec"), lower=f"ower {field}" in text)]:
-        yield f"Changing {' or '.join(losing)} replaces the pods, and their items are lost."
+class Sentence(NamedTuple):
+    """A sentence, and the changes of which the user is to make one."""
+
+    text: str
+    changes: tuple[Change, ...] = ()
 
 
-def _loses(field: str, spec: Object, *, lower: bool) -> bool:
-    """Whether a change of a field replaces the pods. `lower`: the value becomes lower."""
-    if field in KEPT:
+def sentences(cr: Object, changes: Iterable[Change], *, guaranteed: bool = False) -> Iterator[str]:
+    """A sentence if advice changes fields whose change replaces the pods of this Memcached.
+
+    `guaranteed`: the QoS class of a pod is Guaranteed.
+    """
+    spec = mapping(cr, "spec")
+    losing = [field for field, direction in changes if _loses(field, direction, spec, guaranteed=guaranteed)]
+    if losing:
+        yield f"Changing {' or '.join(dict.fromkeys(losing))} replaces the pods, and their items are lost."
+
+
+def _loses(field: str, direction: str, spec: Object, *, guaranteed: bool) -> bool:
+    """Whether a change of a field replaces the pods."""
+    needs = {need for name, need in NEEDS.items() if f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.")}
+    if not needs or (field.startswith("spec.agent.") and not _has_agent(spec)):
         return False
     if spec.get("identity") != "Stable":
         return True
-    warm = mapping(spec, "cache").get("warmRestart") is True
-    grows = not warm and any(_is_enabled(spec, path) for path in AGENT)
-    if field.startswith(RESOURCES):
-        is_derived = field.startswith("spec.resources.limits") and "memory" not in mapping(spec, "cache")
-        return is_derived and not grows
-    return lower or not grows if field == "spec.cache.memory" else not (warm and field in ARGUMENTS)
+    if "AMOUNTS" in needs and (direction == ADDED or (guaranteed and not _is_both(field, spec))):
+        return True
+    if mapping(spec, "cache").get("memory") is None and (field == LIMIT or (field in SIZED and _has_limit(spec))):
+        needs.add(NEEDS[MEMORY])  # it is what the limit leaves beside the other settings
+    return not all(_MEETS[need](spec, direction) for need in needs)
+
+
+def _is_both(field: str, spec: Object) -> bool:
+    """Whether a change of a limit also changes the request, so that the QoS class stays."""
+    is_derived = mapping(spec, "cache").get("memory") is None
+    return field == LIMIT and is_derived and "memory" not in mapping(spec, "resources", "requests")
+
+
+def _has_limit(spec: Object) -> bool:
+    return "memory" in mapping(spec, "resources", "limits")
+
+
+def _is_warm(spec: Object) -> bool:
+    return mapping(spec, "cache").get("warmRestart") is True
+
+
+def _has_agent(spec: Object) -> bool:
+    return _is_warm(spec) or any(_is_enabled(spec, path) for path in AGENT)
 
 
 def _is_enabled(spec: Object, path: tuple[str, ...]) -> bool:
     """Whether a section is present and not disabled."""
     section = mapping(spec, *path[:-1]).get(path[-1])
     return section is not None and mapping(spec, *path).get("enabled") is not False
+
+
+_MEETS: Final[Mapping[str, Callable[[Object, str], bool]]] = {
+    "REPLACES": lambda _, __: False,
+    "AGENT": lambda spec, _: _has_agent(spec),
+    "AMOUNTS": lambda _, __: True,
+    "GROWTH": lambda spec, direction: direction == UP and _has_agent(spec) and not _is_warm(spec),
+    "WARM": lambda spec, _: _is_warm(spec),
+    "LAYOUT": lambda spec, _: _is_warm(spec),
+}
+"""Whether a change of a field in a direction meets what it needs, by the name of the need."""

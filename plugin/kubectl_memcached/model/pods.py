@@ -64,6 +64,7 @@ class Pod:
 
     `unready`: the reason if the pod is not ready, as the kubelet writes it. `since`: when its node accepted it, or
     empty. `image`: as in its spec. `containers`: all, init containers first. `deleting`: it is being deleted.
+    `guaranteed`: its QoS class is Guaranteed.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Pod:
     image: str = ""
     containers: tuple[Container, ...] = ()
     deleting: bool = False
+    guaranteed: bool = False
 
     @property
     def memcached(self) -> Container:
@@ -120,6 +122,7 @@ def pod(obj: Object) -> Pod:
         text(_container(obj, MEMCACHED), "image"),
         containers,
         bool(text(obj, "metadata", "deletionTimestamp")),
+        text(obj, "status", "qosClass") == "Guaranteed",
     )
 
 

@@ -8,39 +8,30 @@ REMEDIES: Final = {
     ("Progressing", "WaitingForDeletion"): (
         "Wait. If the child named in the message does not disappear, a finalizer blocks its deletion."
     ),
+    ("Progressing", "WaitingForMemcached"): (
+        "See the conditions of the Memcached, or correct the cause that the message contains."
+    ),
     ("Progressing", "WaitingForProxies"): (
         "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
-        "cannot start. If it is deleted or refers to another Memcached, the slot is removed."
+        "cannot start. If it is deleted or refers to another Memcached, the slot is removed when its pods have "
+        "stopped. If the message contains an error of the API server, correct its cause."
     ),
     ("Progressing", "Paused"): (
         "Set `spec.rollout.paused` of a Memcached or a MemcachedProxy to false. For an AppService, run `kubectl "
         "rollout resume` for its Deployment."
     ),
     ("Progressing", "Stalled"): "See the Degraded condition.",
-    ("Degraded", "InvalidSpec"): "Correct the field that the message names.",
-    ("Degraded", "ReferenceInvalid"): "Change the field that the message names, or refer to another Memcached.",
-    ("Degraded", "ReferenceNotFound"): "Create the Memcached, or correct `spec.memcachedRef.name`.",
-    ("Degraded", "Conflict"): (
-        "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. The "
-        "message names the other client and the remedy."
-    ),
+    ("Degraded", "InvalidSpec"): "Correct the spec as the message says.",
     ("Degraded", "ApplyFailed"): (
-        "Correct the cause. The condition's message contains the API server's error message. Pods are then created or "
-        "deleted within 5 minutes."
-    ),
-    ("Degraded", "SecretUnavailable"): (
-        "Create the Secret or the key that the message names. The kubelet retries within about 2 minutes. The reason "
-        "clears when the pod starts or, for a running pod, about 8 minutes after the last failed attempt."
-    ),
-    ("Degraded", "ImageUnavailable"): (
-        "Correct the field that the message names, such as `spec.image` or `spec.agent.image`. If the container is not"
-        " part of the object, correct what adds it to the pods."
+        "Follow the remedy in the message, or correct the cause in the API server's error message."
     ),
     ("Degraded", "PodsCrashing"): (
-        "Check the exit code and the reason in the message, and run the command that it contains. If the reason is "
-        "OOMKilled, raise the memory limit of this container. Exit code 64 means that memcached rejected its options "
-        "or certificate. If the container is not part of the object, correct what adds it to the pods."
+        "Follow the remedy in the message, or run the command in it. If it names neither, check the exit code and the "
+        "reason in it. Exit code 64 means that memcached rejected its options or certificate."
     ),
     ("Degraded", "ProgressDeadlineExceeded"): "Correct the cause that the message names, or run the command in it.",
 }
-"""The action for each type of condition and reason that requires one. Those of Ready and Stalled are elsewhere."""
+"""The action for each type of condition and reason that requires one, and whose message may name none.
+
+Those of Ready and Stalled are elsewhere.
+"""

@@ -1,39 +1,18 @@
 """Remedies for what the scheduler says about a pod that no node takes."""
 
-from typing import Final
-
-REMEDIES: Final = {
-    "were unschedulable": "uncordon a node, or add one",
-    "Insufficient cpu": "lower spec.resources.requests.cpu, or add a node",
-    "Insufficient memory": "lower spec.cache.memory or spec.resources.requests.memory, or add a node",
-    "untolerated taint": (
-        "repair or uncordon the node if the taint begins with node.kubernetes.io, otherwise add "
-        "spec.podTemplate.spec.tolerations, or remove the taint"
-    ),
-    "node affinity/selector": "correct spec.podTemplate.spec.nodeSelector or affinity, or label a node",
-    "constraints (missing required label)": (
-        "label the nodes with the topologyKey of spec.podTemplate.spec.topologySpreadConstraints, or correct it"
-    ),
-    "topology spread constraints": "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
-    "match pod anti-affinity": "relax spec.podTemplate.spec.affinity, or add a node",
-    "existing pods anti-affinity": (
-        "add a node, or set spec.rollout.maxUnavailable to 100%, which replaces all pods at once: their items are lost"
-    ),
-    "Too many pods": "add a node",
-}
-"""The action for each part of the scheduler's messages, which are the same in Kubernetes 1.30 to 1.37.
-
-A part that contains another one comes before it."""
+from kubectl_memcached.model.effects import SCHEDULING
+from kubectl_memcached.model.losses import Sentence
 
 
-def remedy(message: str) -> str:
+def remedy(message: str) -> Sentence:
     """The actions for a message of the scheduler, as the end of a sentence. Empty if none is known."""
-    actions: list[str] = []
-    for part, action in REMEDIES.items():
+    found: list[tuple[str, dict[str, str]]] = []
+    for part, each in SCHEDULING.items():  # a part that contains another one comes before it
         if part in message:
-            actions.append(action)
+            found.append(each)
             message = message.replace(part, "")
-    return f". {_capitalized('; or '.join(actions))}" if actions else ""
+    changes = tuple(change for _, changed in found for change in changed.items())
+    return Sentence(f". {_capitalized('; or '.join(text for text, _ in found))}" if found else "", changes)
 
 
 def _capitalized(sentence: str) -> str:

@@ -1,12 +1,12 @@
 """What an upgrade of memcached changes, and what it leaves alone."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from kubectl_memcached.model import conditions, images, owners
+from kubectl_memcached.model import conditions, images, owners, units
 from kubectl_memcached.model.objects import Object, integer, mapping, text
 from kubectl_memcached.model.shell import Shell
 
@@ -20,9 +20,17 @@ OF_IMAGE: Final = {
 """The reasons of Degraded that another image can end, and how the message then names the container of memcached. `{}`:
 its image. A rollout that is late for another cause names this cause.
 """
+OFFICIAL: Final = "memcached"
+"""The image whose problems are known, for a cache whose spec names none."""
 _EFFECT: Final = re.compile(r"this change (.*)")
 _PROBLEM: Final = re.compile(r"memcached \d+\.\d+\.\d+\S* has known problems, which (\d+\.\d+\.\d+) corrects: ")
 """The start of a notice of the operator, in the message of Degraded."""
+MIN_LIMIT: Final = 900.0
+"""Seconds for a cache whose pods need less."""
+START: Final = 60.0
+"""Seconds until a new pod has pulled its image and is ready, before `minReadySeconds` and `warmUp`."""
+WARM_UP: Final = 900.0
+"""Seconds: the default of `rollout.warmUp.timeout`, as in the API."""
 
 
 class State(StrEnum):
@@ -33,15 +41,19 @@ class State(StrEnum):
     """It has the image already, but not all pods do."""
     DONE = "done"
     SKIPPED = "skipped"
+    """It keeps its image, or has got another one from another client."""
+    LATE = "late"
+    """It has the image, but is not ready: its time is over, or it is paused or degraded for another cause."""
     FAILED = "failed"
+    """It is degraded because of the image."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """The upgrade of one cache. `effect`: on the pods and the items, in admission's words. `reason`: why it is skipped
-    or has failed, with the remedy. `known`: a problem of its present image, which the new one can end. `stalled`: since
-    when its rollout was stalled before the change, or empty. `generation`: that of the spec with the new image, or 0.
-    `seconds`: its time. `options`: those with which the user's kubectl reaches the cluster.
+    """The upgrade of one cache. `effect`: on the pods and the items, in admission's words. `reason`: why it is skipped,
+    is late or has failed, with the remedy. `known`: a problem of its present image, which the new one can end.
+    `stalled`: since when its rollout was stalled before the change, or empty. `generation`: that of the spec with the
+    new image, or 0. `seconds`: its time. `options`: those with which the user's kubectl reaches the cluster.
     """
 
     namespace: str
@@ -167,6 +179,16 @@ def interruption(cr: Object, begun: Step) -> str:
     return _lost(cr, begun) or _paused(cr, begun)
 
 
+def has_place(cr: Object, begun: Step) -> bool:
+    """Whether a cache that another client has changed still counts as one that is not ready."""
+    return not _deleted(cr, begun) and not (conditions.is_ready(cr) and not conditions.unobserved(cr))
+
+
+def left_as(cr: Object, begun: Step) -> State:
+    """The state of a cache that is left to the client that has changed it."""
+    return State.SKIPPED if _lost(cr, begun) else State.LATE
+
+
 def _lost(cr: Object, begun: Step) -> str:
     """Why a cache does not get the new image any more: another client has deleted it, or has set another image."""
     image = text(cr, "spec", "image")
@@ -274,6 +296,15 @@ def _has_updated(cr: Object, pods: int) -> bool:
     return updated is None or updated >= pods
 
 
+def time_limit(cr: Object) -> float:
+    """Seconds in which all pods of a cache can be replaced one after another and become warm, at least MIN_LIMIT."""
+    rollout, size = conditions.rollout(cr), integer(cr, "spec", "size")
+    is_warmed = isinstance(rollout.get("warmUp"), Mapping)
+    warm_up = units.parsed_duration(text(rollout, "warmUp", "timeout")) or WARM_UP if is_warmed else 0.0
+    each = START + (integer(rollout, "minReadySeconds") or 0) + warm_up
+    return max(MIN_LIMIT, (1 if size is None else size) * each)
+
+
 def progress_message(cr: Object) -> str:
     """What the operator says about the rollout."""
     found = conditions.condition(cr, "Progressing")
@@ -291,10 +322,11 @@ def corrected_in(cr: Object) -> str:
 def remedy(cr: Object, options: Sequence[str]) -> str:
     """The command that ends the known problems of a cache's image; empty without any. It keeps the rest of the tag.
 
-    `options`: those with which the user's kubectl reaches the cluster.
+    It names the image, because the operator's default one can have the problems, too. `options`: those with which the
+    user's kubectl reaches the cluster.
     """
-    image, corrected = text(cr, "spec", "image"), corrected_in(cr)
-    to = images.with_release(image, corrected) if images.tag(image)[1] else ""
+    image, corrected = text(cr, "spec", "image") or OFFICIAL, corrected_in(cr)
+    to = images.with_release(image, corrected)
     shell = Shell(text(cr, "metadata", "namespace"), tuple(options))
     return shell.cache("upgrade", text(cr, "metadata", "name"), to) if corrected else ""
 

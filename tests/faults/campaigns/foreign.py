@@ -9,9 +9,11 @@ from faults.esr import VICTIM, Reference, check_operator, check_quiet, check_sta
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until
 from faults.workloads import OTHER_IMAGE, Workload, cache
 from memcached_api import conditions as c
+from memcached_operator.kube.client import MERGE_PATCH
 from memcached_operator.kube.labels import INSTANCE
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
+    DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_DISRUPTION_BUDGETS,
     Key,
@@ -72,22 +74,56 @@ async def budget_of_other_pods(sandbox: Sandbox, references: References) -> None
 
 
 async def autoscaler(sandbox: Sandbox, _: References) -> None:
-    """An autoscaler of the Deployment is reported with the remedy until it is deleted. It does not stop a rollout."""
+    """An autoscaler of the Deployment is mentioned with the remedy, and is a conflict when it has scaled it twice.
+
+    It does not stop a rollout, and is not reported any more when it is deleted.
+    """
     await _start_with_object(sandbox)
     await sandbox.wait_ready(MEMCACHEDS, VICTIM)
     await _create_autoscaler(sandbox, "of-another", "another")
     await check_quiet(sandbox)
     await _create_autoscaler(sandbox, THEIRS, VICTIM)
-    await wait_for_reason(sandbox, MEMCACHEDS, c.CONFLICT)
-    message = await _message(sandbox)
-    sandbox.check(f"HorizontalPodAutoscaler {THEIRS} " in message and REMEDY in message, f"want the remedy: {message}")
+    await _wait_for_message(sandbox, f"HorizontalPodAutoscaler {THEIRS} targets Deployment {VICTIM}")
+    await sandbox.wait_ready(MEMCACHEDS, VICTIM)
+    sandbox.check(await _is_healthy(sandbox), "an autoscaler that has changed nothing is reported as a problem")
+    await _fight(sandbox)
     await sandbox.change(MEMCACHEDS, VICTIM, {}, {"image": OTHER_IMAGE})
+    await _wait_rolled_out(sandbox)
+    await _fight(sandbox)
     await _wait_rolled_out(sandbox)
     await check_quiet(sandbox)
     await sandbox.delete(AUTOSCALERS, THEIRS)
     await sandbox.wait_ready(MEMCACHEDS, VICTIM)
     await check_quiet(sandbox)
     check_operator(sandbox)
+
+
+async def _is_healthy(sandbox: Sandbox) -> bool:
+    obj = await sandbox.get(MEMCACHEDS, VICTIM) or {}
+    found = {each["type"]: each["status"] for each in nested_list(obj, "status", "conditions")}
+    return found.get(c.DEGRADED) == c.FALSE and c.STALLED not in found
+
+
+async def _fight(sandbox: Sandbox) -> None:
+    """The autoscaler scales the Deployment twice, which is then a conflict."""
+    for _ in range(2):
+        await _scale(sandbox, 3)
+    await wait_for_reason(sandbox, MEMCACHEDS, c.CONFLICT)
+    message = await _message(sandbox)
+    sandbox.check(f"HorizontalPodAutoscaler {THEIRS} " in message and REMEDY in message, f"want the remedy: {message}")
+
+
+async def _scale(sandbox: Sandbox, replicas: int) -> None:
+    """Scale the Deployment as the autoscaler's controller does, and wait until the operator has reverted it."""
+    deployment, patch = Key(DEPLOYMENTS, sandbox.namespace, VICTIM), {"spec": {"replicas": replicas}}
+    path, manager = DEPLOYMENTS.path(sandbox.namespace, VICTIM), {"fieldManager": "kube-controller-manager"}
+    await sandbox.client.request("PATCH", path, patch, MERGE_PATCH, manager)
+
+    async def poll() -> bool:
+        live = await sandbox.client.get(deployment) or {}
+        return live["spec"]["replicas"] == SPEC["size"]
+
+    await wait_until(poll, RECOVERY, "the size of the spec is restored")
 
 
 async def switched_off(sandbox: Sandbox, references: References, child: Child) -> None:
@@ -138,12 +174,17 @@ async def _create_autoscaler(sandbox: Sandbox, name: str, deployment: str) -> No
 
 async def _wait_for_notice(sandbox: Sandbox) -> None:
     """Wait until a ready object reports the budget of others."""
+    await _wait_for_message(sandbox, f"PodDisruptionBudget {THEIRS} selects the same pods")
+    await sandbox.wait_ready(MEMCACHEDS, VICTIM)
+
+
+async def _wait_for_message(sandbox: Sandbox, text: str) -> None:
+    """Wait until the message of Degraded contains a text."""
 
     async def poll() -> bool:
-        return f"PodDisruptionBudget {THEIRS} selects the same pods" in await _message(sandbox)
+        return text in await _message(sandbox)
 
-    await wait_until(poll, RECOVERY, "Degraded reports the budget of others")
-    await sandbox.wait_ready(MEMCACHEDS, VICTIM)
+    await wait_until(poll, RECOVERY, f"Degraded reports: {text}")
 
 
 async def _wait_rolled_out(sandbox: Sandbox) -> None:

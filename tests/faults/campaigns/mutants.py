@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from faults.case import Case, References, namespace_of
 from faults.edits import Edit, apply_edit
 from faults.process import ROOT, ROOTS, recorded_exits
 from faults.sandbox import TIMEOUT_FACTOR, Plane, Settings
+from support import programs
 
 MUTANTS = ROOT / "tests/faults/mutants.yaml"
 CRASHES = ("Traceback", "internal error while handling")
@@ -78,7 +78,7 @@ def check_imports(sources: Path) -> None:
     packages = [str(path.parent) for root in ROOTS for path in sources.glob(f"{root}/*/__init__.py")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(str(sources / root) for root in ROOTS)}
     command = [sys.executable, "-c", IMPORT_ALL, *packages]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = programs.run(command, env=environment)
     if done.returncode:
         raise FailedError(f"the mutant cannot be imported: {done.stderr.strip().rpartition(chr(10))[2]}")
 

@@ -112,6 +112,18 @@ class Delete:
 
 
 @dataclass(frozen=True)
+class Replace:
+    """A user deletes an object and creates it again at once, as `kubectl replace --force` does."""
+
+    name: str
+    spec: Spec
+
+    async def __call__(self, world: World) -> None:
+        await world.delete(key_of_owner(self.name))
+        await world.put(self.name, self.spec)
+
+
+@dataclass(frozen=True)
 class Drift:
     """Another client does something with the n-th child. `value`: of a scaled or deleted child."""
 

@@ -48,6 +48,16 @@ WATCH_FAULTS: Final[dict[str, Fault]] = {
     "killed": Kill("after"),
 }
 """The faults of new watches."""
+LIST_FAULTS: Final[dict[str, Fault]] = {
+    **{code: FAULTS[code] for code in ("403", "500", "503", "hanging")},
+    "404": Reject(404, "NotFound"),
+}
+"""The faults of lists. Discovery still says that the resources are served."""
+LISTED: Final = (
+    *("memcacheds", "appservices", "deployments", "statefulsets", "pods", "services", "configmaps"),
+    *("poddisruptionbudgets", "networkpolicies", "podmonitors", "prometheusrules", "horizontalpodautoscalers"),
+)
+"""The resources that the operator lists, besides MemcachedProxies."""
 WRITES: Final = (
     "create *",
     "apply *",
@@ -99,6 +109,29 @@ class Inject:
         is_watch = self.what.startswith("watch")
         fault = (WATCH_FAULTS if is_watch else FAULTS | CREATION_FAULTS)[self.fault]
         world.inject(Rule(self.what, fault, times=self.times, seconds=self.seconds, skip=self.skip))
+
+
+@dataclass(frozen=True)
+class Unlisted:
+    """The lists of a resource fail, `times` of them or for some seconds. `starts`: the operators start with it.
+
+    Otherwise, their open watches expire.
+    """
+
+    resource: str
+    fault: str
+    times: int | None
+    seconds: float | None
+    starts: bool
+
+    async def __call__(self, world: World) -> None:
+        rule = Rule(f"list {self.resource}", LIST_FAULTS[self.fault], times=self.times, seconds=self.seconds)
+        world.inject(rule)
+        if self.starts:
+            for each in world.candidates:
+                each.operator.kill()
+        else:
+            await Interrupt(self.resource, "expired", cut=False)(world)
 
 
 @dataclass(frozen=True)

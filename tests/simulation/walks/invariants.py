@@ -68,11 +68,8 @@ def _unserved(world: World, name: str, spec: Spec, live: Object) -> Iterator[str
     if any(True for _ in _obstacles(world, name)):
         return
     found, cache = _states(live), spec.reference
-    if cache in STABLE and world.get(key_of_owner(cache)) is not None:
-        if spec.is_paused(name) and found[c.PROGRESSING] != (c.TRUE, c.PAUSED):
-            yield f"the pause is not reported: {found}"
-        elif not spec.is_paused(name) and not any(True for _ in _obstacles(world, cache)) and found != HEALTHY:
-            yield f"the conditions are {found}"
+    if cache in STABLE and (served := world.get(key_of_owner(cache))) is not None:
+        yield from _waiting(world, name, spec, found, served)
         return
     exists = cache in OWNERS and world.get(key_of_owner(cache)) is not None
     reason = c.REFERENCE_INVALID if exists else c.REFERENCE_NOT_FOUND
@@ -88,16 +85,32 @@ def _unserved(world: World, name: str, spec: Spec, live: Object) -> Iterator[str
         yield f"{pods} pods should serve, although the Memcached cannot be used: {live['status']}"
 
 
+def _waiting(
+    world: World, name: str, spec: Spec, found: Mapping[str, tuple[str, str]], served: Object
+) -> Iterator[str]:
+    """The conditions of a MemcachedProxy that is paused, or whose Memcached is. `served`: that Memcached."""
+    if _states(served)[c.AVAILABLE][0] == c.FALSE:
+        if found[c.PROGRESSING] != (c.TRUE, c.WAITING_FOR_MEMCACHED) or found[c.READY][0] != c.FALSE:
+            yield f"the Memcached is not available, but the conditions are {found}"
+    elif spec.is_paused(name) and found[c.PROGRESSING] != (c.TRUE, c.PAUSED):
+        yield f"the pause is not reported: {found}"
+    elif not spec.is_paused(name) and not any(True for _ in _obstacles(world, spec.reference)) and found != HEALTHY:
+        yield f"the conditions are {found}"
+
+
 def _replicas(world: World, name: str) -> int:
     """The number of slots of a StatefulSet; 0 without one."""
     return nested_map(world.get(Key(STATEFULSETS, NAMESPACE, name)) or {}, "spec").get("replicas", 0)
 
 
 def _kept_slots(world: World, name: str, spec: Spec, live: Object) -> Iterator[str]:
-    """More slots than those of the spec are kept exactly while proxies use them, and the wait is reported."""
+    """More slots than those of the spec are kept exactly while proxies use them, and the wait is reported.
+
+    During a pause, a proxy may report more slots than it uses: its pods are not replaced.
+    """
     if any(True for _ in _obstacles(world, name)):
         return  # what blocks its children may be reported instead
-    kept, used = _replicas(world, name), used_slots(world, name)
+    kept, used = _replicas(world, name), max(used_slots(world, name), _reported_slots(world, name))
     if used < kept:
         yield f"{kept} slots are kept, but proxies use {used}"
     counts = [live["status"].get(name, 0) for name in ("replicas", "readyReplicas", "updatedReplicas")]
@@ -105,6 +118,14 @@ def _kept_slots(world: World, name: str, spec: Spec, live: Object) -> Iterator[s
         yield f"the rollout is not complete: {counts}, want {kept}"
     if _states(live)[c.PROGRESSING][1] not in (c.WAITING_FOR_PROXIES, c.PAUSED):
         yield f"the wait for proxies is not reported: {_states(live)}"
+
+
+def _reported_slots(world: World, name: str) -> int:
+    """The number of slots of a Memcached that MemcachedProxies report whose rollout is paused."""
+    paused = (each for each, spec in world.wanted.items() if is_proxy(each) and spec.is_paused(each))
+    statuses = (nested_map(world.get(key_of_owner(each)) or {}, "status") for each in paused)
+    caches = (cache for status in statuses for cache in nested_list(status, "caches") if cache["name"] == name)
+    return max((cache["servers"] for cache in caches), default=0)
 
 
 def _leftovers(world: World, name: str) -> Iterator[str]:

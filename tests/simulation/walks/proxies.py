@@ -60,8 +60,11 @@ class Replay:
         return owner["name"] if found is not None and found["metadata"]["uid"] == owner["uid"] else ""
 
     def used(self, cache: str) -> dict[str, int]:
-        """The number of slots of a Memcached that pods and pod templates of existing proxies use, by their names."""
-        found = {f"pod {pod['metadata']['name']}": routes_of(pod) for pod in self.of(PODS) if self.proxy_of(pod)}
+        """The number of slots of a Memcached that pods and pod templates of existing proxies use, by their names.
+
+        Pods count also after the deletion of their proxy, until they do not exist any more.
+        """
+        found = {f"pod {pod['metadata']['name']}": routes_of(pod) for pod in self.of(PODS)}
         for live in self.of(DEPLOYMENTS):
             if self.proxy_of(live):
                 found[f"Deployment {live['metadata']['name']}"] = template_routes(live)
@@ -139,7 +142,7 @@ def json_of(live: Object) -> str:
 
 
 def used_slots(world: World, cache: str) -> int:
-    """The number of slots of a Memcached that existing proxies use now, in their pods or in their pod templates."""
+    """The number of slots of a Memcached that are used now, by pods or by the pod templates of existing proxies."""
     replay = Replay()
     for change in world.history:
         replay.add(change)

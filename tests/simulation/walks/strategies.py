@@ -11,6 +11,8 @@ from simulation.walks.disturbances import (
     CREATION_FAULTS,
     FAULTS,
     INTERRUPTIONS,
+    LIST_FAULTS,
+    LISTED,
     PROCESSES,
     PROXIES,
     READS,
@@ -25,6 +27,7 @@ from simulation.walks.disturbances import (
     Lease,
     Pass,
     Process,
+    Unlisted,
     Wait,
 )
 from simulation.walks.specs import MISSING, OPTIONS, STABLE, Spec
@@ -94,6 +97,12 @@ def _faults(draw: st.DrawFn, requests: tuple[str, ...], watched: st.SearchStrate
     return Inject(what, draw(st.sampled_from(faults)), times, seconds, draw(st.integers(0, 3)))
 
 
+@st.composite
+def _unlisted(draw: st.DrawFn, resources: st.SearchStrategy[str]) -> Step:
+    times, seconds = draw(_AMOUNTS)
+    return Unlisted(draw(resources), draw(st.sampled_from(tuple(LIST_FAULTS))), times, seconds, draw(st.booleans()))
+
+
 _STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (10, _WAITS),
     (9, _PUTS),
@@ -107,6 +116,8 @@ _STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (3, st.builds(actions.Pod, _SMALL, st.booleans())),
     (1, st.builds(actions.Release, st.booleans())),
     (12, _faults((*WRITES, *READS), _WATCHED)),
+    (4, _unlisted(st.sampled_from(LISTED))),
+    (1, st.builds(actions.Replace, _NAMES, _SPECS)),
     (2, st.builds(Interrupt, _WATCHED, st.sampled_from(tuple(INTERRUPTIONS)), st.booleans())),
     (3, st.builds(Hold, st.lists(st.sampled_from(WATCHED), min_size=1, max_size=3).map(tuple))),
     (2, st.builds(Pass, st.booleans())),
@@ -125,6 +136,9 @@ _PROXY_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (5, st.builds(actions.Pause, st.one_of(_PROXY_NAMES, _STABLE), st.booleans())),
     (3, st.builds(actions.Delete, _PROXY_NAMES, st.sampled_from(PROPAGATIONS))),
     (2, st.builds(actions.Delete, _STABLE, st.sampled_from(PROPAGATIONS))),
+    (4, st.builds(actions.Replace, _PROXY_NAMES, st.builds(replace, _SPECS, reference=_REFERENCES))),
+    (2, st.builds(actions.Replace, _STABLE, _SPECS)),
+    (8, _unlisted(_PROXY_WATCHED)),
     (8, _faults(("patch *", "apply *", "create *", f"patch {PROXIES}/status", f"list {PROXIES}"), _PROXY_WATCHED)),
     (3, st.builds(Hold, st.lists(_PROXY_WATCHED, min_size=1, max_size=3).map(tuple))),
     (10, _WAITS),

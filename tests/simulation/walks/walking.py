@@ -22,8 +22,8 @@ from memcached_operator.status.conditions import PROGRESS_PERIOD, ROLLOUT_PERIOD
 from simulation import clock
 from simulation.operator import logged
 from simulation.slow_pods import slow_pods
-from simulation.walks.actions import THEIRS, Delete, Drift, Pause, Put, Refer, Release, Scale
-from simulation.walks.disturbances import Compact, Empty, Hold, Inject, Interrupt, Pass
+from simulation.walks.actions import THEIRS, Delete, Drift, Pause, Put, Refer, Release, Replace, Scale
+from simulation.walks.disturbances import Compact, Empty, Hold, Inject, Interrupt, Pass, Unlisted
 from simulation.walks.invariants import problem_of
 from simulation.walks.proxies import slot_violations
 from simulation.walks.records import violations
@@ -56,13 +56,15 @@ def _seconds_after(step: Step) -> float:
     match step:
         case Inject(fault="hanging" | "silent", what=what):
             return WATCH_IDLE_TIMEOUT if what.startswith("watch") else REQUEST_SECONDS
+        case Unlisted():
+            return REQUEST_SECONDS
         case Drift():
             return CALM
         case _:
             return 0.0
 
 
-WATCH_STEPS: Final = (Inject, Interrupt, Hold, Pass, Compact, Empty)
+WATCH_STEPS: Final = (Inject, Interrupt, Hold, Pass, Compact, Empty, Unlisted)
 SLOW: Final = 150.0
 """Seconds in which slow pods are replaced: those of slots one after the other, then those of proxies."""
 RETRY_AFTER: Final = 7.0
@@ -184,7 +186,7 @@ def wanted_after(walk: Walk) -> dict[str, Spec]:
     wanted: dict[str, Spec] = {}
     for step in walk.steps:
         match step:
-            case Put(name, spec):
+            case Put(name, spec) | Replace(name, spec):
                 wanted[name] = spec
             case Scale(name, size) if name in wanted:
                 wanted[name] = replace(wanted[name], size=size)

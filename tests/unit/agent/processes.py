@@ -13,6 +13,7 @@ from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 from typing import Final
 
+from support import programs
 from support.ports import free_port
 from support.streams import unverified
 
@@ -40,7 +41,7 @@ def command(*arguments: str, module: str = "memcached_agent") -> list[str]:
 def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
     """Run the agent until it ends."""
     words = command(*arguments)
-    return subprocess.run(words, capture_output=True, text=True, timeout=START, check=False, env=environment())
+    return programs.run(words, env=environment(), timeout=START)
 
 
 @dataclass

@@ -16,9 +16,13 @@ from memcached_operator.memcached.images import count_images, problem_notice
         ("1.6.38", False, False, 3),
         ("1.6.38", True, False, 6),
         ("1.6.38", True, True, 7),
-        ("1.6.42", False, False, 3),
-        ("1.6.42", True, False, 4),
-        ("1.6.43", True, True, 0),
+        ("1.6.41", True, True, 7),
+        ("1.6.42", False, False, 2),
+        ("1.6.42", True, False, 3),
+        ("1.6.43", False, False, 2),
+        ("1.6.43", True, True, 4),
+        ("1.6.44", False, False, 1),
+        ("1.6.44", True, True, 2),
         ("1.6.45", True, True, 0),
         ("1.6", True, True, 0),
     ],
@@ -30,7 +34,8 @@ def test_problems_are_those_of_the_release_and_of_what_the_cache_uses(
     assert len(found) == number
     if found:
         assert corrected(found) == (1, 6, 45)
-        assert sentence(f"memcached:{tag}", found, 1).endswith(f"{found[0].effect}; {number - 1} more")
+        more = f"; {number - 1} more" if number > 1 else ""
+        assert sentence(f"memcached:{tag}", found, 1).endswith(f"{found[0].effect}{more}")
 
 
 def test_caches_are_counted_by_what_their_status_reports_about_the_image_that_they_run() -> None:

@@ -1,7 +1,7 @@
 """Which objects a change concerns, if objects of one kind name those of another."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -36,14 +36,24 @@ class Stored:
         return {**self.content}
 
 
-def names_of(key: Key, before: Object | None, after: Object | None, *referrers: Key) -> list[str]:
+def names_of(
+    key: Key, before: Object | None, after: Object | None, *referrers: Key, references: References = REFERENCES
+) -> list[str]:
     """The names of the objects that a change concerns."""
     versions = [None if each is None else Stored(each) for each in (before, after)]
-    found = REFERENCES.concerned(key, versions[0], versions[1], lambda _: referrers)
+    found = references.concerned(key, versions[0], versions[1], lambda _: referrers)
     return sorted(each.name for each in found)
 
 
 ONE: Object = {"read": 1, "other": 1}
+
+
+def test_object_without_a_plan_is_not_concerned_but_shows_what_it_uses() -> None:
+    found = References({PROXIES: [replace(REFERENCE, reads=None)]})
+    assert names_of(CACHE, None, ONE, FIRST, references=found) == []
+    assert names_of(FIRST, None, {"names": ["a"], "shown": 1}, references=found) == ["a"]
+
+
 NAMED: dict[str, tuple[Object | None, Object | None, list[str]]] = {
     "what is read has changed": (ONE, {"read": 2, "other": 1}, ["first", "second"]),
     "something else has changed": (ONE, {"read": 1, "other": 2}, []),

@@ -1,7 +1,7 @@
 import base64
 import ssl
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -72,10 +72,10 @@ def encrypted(pair: KeyPair) -> bytes:
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def self_signed(*extensions: x509.ExtensionType) -> KeyPair:
+def self_signed(*extensions: x509.ExtensionType, begins: datetime = NOW, lifetime: timedelta = LIFETIME) -> KeyPair:
     """A pair whose leaf, which has no other extensions than these, is its own CA."""
     name = x509.Name([])
-    builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, NOW, NOW + LIFETIME)
+    builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, begins, begins + lifetime)
     for extension in (x509.BasicConstraints(ca=False, path_length=None), *extensions):
         builder = builder.add_extension(extension, critical=False)
     certificate = builder.sign(KEY, hashes.SHA256()).public_bytes(PEM)
@@ -173,6 +173,13 @@ AGES = {
 @pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
 def test_pair_is_due_after_two_thirds_of_its_lifetime(lifetime: timedelta, age: timedelta, due: bool) -> None:
     assert bool(renewal_reason(issue(NAMES, lifetime, NOW), NAMES, NOW + age)) is due
+
+
+def test_pair_of_the_last_minute_is_not_due() -> None:
+    """Nothing is added to its times, which would be an error."""
+    names = x509.SubjectAlternativeName([x509.DNSName(name) for name in NAMES])
+    last = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+    assert renewal_reason(self_signed(names, begins=last, lifetime=timedelta(seconds=59)), NAMES, NOW) == ""
 
 
 def test_pair_with_more_names_than_needed_is_not_due() -> None:

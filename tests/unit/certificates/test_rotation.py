@@ -227,3 +227,17 @@ def test_pair_that_could_not_be_stored_in_time_is_issued_again(world: World) -> 
     for after in (timedelta(0), DUE, timedelta(0)):
         world.failing_check(after)
     assert [len(load_bundle(each)) for each in world.trusted()] == [2] * 4
+
+
+def test_unexpected_error_does_not_end_the_checks(
+    world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [ValueError("defect"), TypeError("defect"), asyncio.CancelledError()]
+
+    async def check() -> None:
+        raise errors.pop(0)
+
+    monkeypatch.setattr(world.issuer, "check", check)
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(world.issuer.run())
+    assert caplog.text.count("webhook certificate: unexpected error, please report it; retrying in 10 s") == 2

@@ -1,7 +1,6 @@
 """The rendered objects of a kustomize directory."""
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from cluster.paths import cache_dir
+from support import programs
 
 ROOT = Path(__file__).parents[3]
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -54,6 +54,6 @@ def render_directory(directory: str) -> Rendered:
     program = kubectl()
     if not program:
         pytest.skip("kubectl is missing: run `make cluster` to build it")
-    done = subprocess.run([program, "kustomize", str(ROOT / directory)], capture_output=True, text=True, check=False)
+    done = programs.run([program, "kustomize", str(ROOT / directory)])
     assert not done.returncode, done.stderr
     return Rendered(list(yaml.load_all(done.stdout, LOADER)))

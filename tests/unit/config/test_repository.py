@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import tomllib
 from collections import Counter
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 import yaml
 
 from cluster.versions import OLDEST_KUBERNETES
+from support import programs
 from unit.config.rendered import ROOT
 
 SOURCES = [path for root in ("agent", "api", "operator", "webhooks") for path in sorted((ROOT / root).rglob("*.py"))]
@@ -112,7 +112,7 @@ MAX_PICTURE_BYTES = 150 * 1024
 
 
 def test_repository_contains_only_text_and_small_pictures() -> None:
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    listed = programs.output(["git", "ls-files", "-z"], cwd=ROOT)
     paths = [ROOT / name for name in listed.split("\0") if name]
     pictures = {path for path in paths if path.parent == ROOT / "docs/images" and path.suffix == ".png"}
     assert [path.name for path in pictures if path.stat().st_size > MAX_PICTURE_BYTES] == []

@@ -3,7 +3,6 @@
 import ast
 import sys
 from pathlib import Path
-from subprocess import run
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from faults.edits import apply_edit
 from faults.process import ROOT, ROOTS
 from faults.sandbox import FailedError, TimedOutError
 from simulation.campaigns import MUTANTS as SIMULATED
+from support import programs
 
 MUTANTS = mutants()
 RUFF = str(Path(sys.executable).with_name("ruff"))
@@ -29,7 +29,7 @@ def test_every_edit_applies_and_names_only_what_exists(tmp_path: Path) -> None:
             assert ast.dump(ast.parse(text)) != ast.dump(ast.parse(path.read_text())), name
             (tmp_path / f"{name}-{number}.py").write_text(text)
     # F821: an undefined name would crash the mutant, and every case would "detect" it.
-    found = run([RUFF, "check", "--isolated", "--select", "F821,E9", str(tmp_path)], capture_output=True, check=False)
+    found = programs.run([RUFF, "check", "--isolated", "--select", "F821,E9", str(tmp_path)])
     assert found.returncode == 0, found.stdout.decode()
 
 

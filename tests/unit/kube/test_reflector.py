@@ -133,6 +133,7 @@ BROKEN = {
     "bookmark without a resourceVersion": '{"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": ""}}}\n',
     "event with a string": '{"type": "ADDED", "object": "b"}\n',
     "error with an empty object": '{"type": "ERROR", "object": {}}\n',
+    "error with other types": '{"type": "ERROR", "object": {"code": "x", "reason": 1, "message": ["a"]}}\n',
 }
 
 

@@ -1,6 +1,5 @@
 """Each container, the fields that govern it, and the messages about a failing agent, with a real kubelet's statuses."""
 
-import re
 from typing import Any
 
 import msgspec
@@ -73,8 +72,8 @@ GOVERNED: dict[tuple[str, str], tuple[Object, str]] = {
 def named_fields(container: str) -> set[str]:
     """The fields that the messages about a container name."""
     row = CONTAINERS[container]
-    texts = (row.image, row.credentials, row.memory, *(remedy for _, remedy in row.start))
-    return {field for text in texts for field in re.findall(r"\bspec(?:\.\w+)+", text)}
+    actions = (row.credentials, *row.memory, *(action for _, remedy in row.start for action in remedy))
+    return {row.image, *(field for action in actions for field in action.fields)}
 
 
 def test_every_named_field_is_tried() -> None:
@@ -92,12 +91,12 @@ def test_field_changes_what_its_remedy_promises(container: str, field: str) -> N
 
 
 DISRUPTED: dict[str, tuple[Object, str, str]] = {
-    "spec.resources.limits": (
+    "spec.resources.limits.ephemeral-storage": (
         {"resources": {"limits": {"ephemeral-storage": "1Gi"}}},
         "memcached",
         "resources.limits.ephemeral-storage",
     ),
-    "spec.agent.resources.limits": (
+    "spec.agent.resources.limits.ephemeral-storage": (
         {"agent": {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}},
         "agent",
         "resources.limits.ephemeral-storage",
@@ -128,7 +127,7 @@ DISRUPTED: dict[str, tuple[Object, str, str]] = {
 
 
 def test_pods_that_kubernetes_stops_have_remedies_that_change_them() -> None:
-    named = {field for text in DISRUPTIONS.values() for field in re.findall(r"\bspec(?:\.\w+)+", text)}
+    named = {field for remedy in DISRUPTIONS.values() for action in remedy for field in action.fields}
     assert named == DISRUPTED.keys()
     base: Object = {"identity": "Stable", "monitoring": {}}
     for spec, container, path in DISRUPTED.values():

@@ -7,6 +7,7 @@ from memcached_api.annotations import PINNED_AGENT_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.shared.monitoring import METRICS_PORT
 from memcached_operator.kind import Snapshot
+from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHEUS_RULES, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcached.images import count_images
@@ -174,7 +175,7 @@ def test_objects_for_the_prometheus_operator_are_left_out_if_their_api_is_not_se
     missing: Resource, kind: str
 ) -> None:
     cr = cr_of(monitoring={"podMonitor": {}, "rules": {}})
-    found = plan_with(Images())(Snapshot(cr, missing=frozenset({missing})), NOW).children or ()
+    found = plan_with(Images())(Snapshot(cr, knowledge={missing: NOT_SERVED}), NOW).children or ()
     assert [child["kind"] for child in found] == ["Deployment", "Service", kind]
 
 

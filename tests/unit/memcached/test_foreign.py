@@ -29,11 +29,18 @@ def views(found: dict[Resource, tuple[Object, ...]]) -> dict[Resource, tuple[Any
     return {resource: tuple(FOREIGN.view(resource, obj) for obj in objects) for resource, objects in found.items()}
 
 
-def planned(found: dict[Resource, tuple[Object, ...]], *pods: Object, live: Object | None = None, **spec: Any) -> Plan:
+def planned(
+    found: dict[Resource, tuple[Object, ...]],
+    *pods: Object,
+    live: Object | None = None,
+    autoscaled: Any = False,
+    **spec: Any,
+) -> Plan:
     """The plan of a Memcached beside these objects. `live`: its Deployment; None if another owner has one."""
     cr = {**memcached(), "spec": {"size": 2, **spec}}
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return plan_with(Images("example.com/memcached:1"))(Snapshot(cr, children, pods, foreign=views(found)), NOW)
+    snapshot = Snapshot(cr, children, pods, foreign=views(found), autoscaled=autoscaled)
+    return plan_with(Images("example.com/memcached:1"))(snapshot, NOW)
 
 
 def kinds(plan: Plan) -> list[str]:
@@ -142,9 +149,20 @@ def target(**changes: str) -> dict[Resource, tuple[Object, ...]]:
     return foreign(AUTOSCALERS, {"scaleTargetRef": ref})
 
 
-def test_autoscaler_of_the_deployment_is_a_conflict_that_does_not_block() -> None:
-    (problem,) = planned(target(), live=deployment()).problems
-    assert (problem.reason, problem.blocks) == ("Conflict", False)
+def test_autoscaler_of_the_deployment_that_changes_nothing_is_only_mentioned() -> None:
+    plan = planned(target(), live=deployment())
+    assert plan.problems == ()
+    assert plan.notices == (
+        "HorizontalPodAutoscaler theirs targets Deployment cache, but the controller reverts every change, because "
+        "spec.size sets its size. Set the autoscaler's spec.scaleTargetRef to apiVersion cache.example.com/v1, kind "
+        "Memcached, name cache",
+    )
+
+
+def test_autoscaler_that_scales_the_deployment_is_a_conflict_that_does_not_block() -> None:
+    plan = planned(target(), live=deployment(), autoscaled=True)
+    (problem,) = plan.problems
+    assert (problem.reason, problem.blocks, plan.notices) == ("Conflict", False, ())
     assert "HorizontalPodAutoscaler theirs scales Deployment cache" in problem.message
     assert "apiVersion cache.example.com/v1, kind Memcached, name cache" in problem.message
 
@@ -154,9 +172,9 @@ def test_scaled_object_of_keda_is_named_instead_of_its_autoscaler() -> None:
     (autoscaler,) = target()[AUTOSCALERS]
     owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "queue", "uid": "x", "controller": True}
     owned = {**autoscaler, "metadata": {**autoscaler["metadata"], "ownerReferences": [owner]}}
-    (problem,) = planned({AUTOSCALERS: (owned,)}, live=deployment()).problems
-    assert problem.message.startswith("ScaledObject queue scales Deployment cache")
-    assert problem.message.endswith("name cache, and its spec.minReplicaCount to at least 1")
+    (notice,) = planned({AUTOSCALERS: (owned,)}, live=deployment()).notices
+    assert notice.startswith("ScaledObject queue targets Deployment cache")
+    assert notice.endswith("name cache, and its spec.minReplicaCount to at least 1")
 
 
 @pytest.mark.parametrize(
@@ -171,12 +189,16 @@ def test_scaled_object_of_keda_is_named_instead_of_its_autoscaler() -> None:
     ids=["the Memcached", "another name", "another kind", "another group", "no target"],
 )
 def test_other_autoscalers_are_no_problem(found: dict[Resource, tuple[Object, ...]]) -> None:
-    assert planned(found, live=deployment()).problems == ()
+    for autoscaled in (False, True):
+        plan = planned(found, live=deployment(), autoscaled=autoscaled)
+        assert (plan.problems, plan.notices) == ((), ())
 
 
 def test_autoscaler_of_a_deployment_of_others_is_no_problem() -> None:
     """The controller does not change this Deployment; its own conflict is reported when ours is applied."""
-    assert planned(target()).problems == ()
+    for autoscaled in (False, True):
+        plan = planned(target(), autoscaled=autoscaled)
+        assert (plan.problems, plan.notices) == ((), ())
 
 
 @pytest.mark.parametrize(

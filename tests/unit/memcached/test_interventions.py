@@ -80,6 +80,13 @@ def test_vertical_autoscaler_is_reported(annotations: dict[str, str], name: str)
     assert ends == 40 * 60
 
 
+@pytest.mark.parametrize("created", ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-14:00", "0001-01-01T00:00:00+14:00"])
+def test_pod_of_any_time_raises_no_error(created: str) -> None:
+    obj = pod(1, vpaUpdates=UPDATES)
+    obj["metadata"]["creationTimestamp"] = created
+    assert len(interventions(Snapshot(memcached(), pods=(obj,)), NOW)[0]) == created.startswith("9")
+
+
 def test_long_annotation_of_a_pod_is_cut() -> None:
     text = f"Pod resources updated by {'x' * 2000}"
     kept = pod(1, vpaUpdates=text, other=text)

@@ -1,114 +1,140 @@
-"""Each remedy that names fields says whether items are lost, as a change of these fields does."""
+"""Each remedy that changes the spec says whether items are lost, as admission does of this very change."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import pytest
 
-from memcached_api.memcached.changes.effect import effect_of
-from memcached_api.memcached.effects import Effect
+from memcached_api.memcached.changes.remedies import losing
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS
+from memcached_api.remedies import Action, Direction, Remedy, assigned, corrected, lowered, text_of
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
+from memcached_operator.memcached.images import problem_notice
 from memcached_operator.memcached.interventions import RECOMMENDED
-from memcached_operator.memcached.losses import PHRASES, loss_with
-from memcached_operator.shared.containers import METADATA, SURGE
-from memcached_operator.shared.pause import RESUME
-from memcached_operator.workloads.problems.creation_remedies import REMEDIES
+from memcached_operator.memcached.losses import loss_with
+from memcached_operator.shared.containers import STORAGE, SURGE
+from memcached_operator.workloads.problems.creation import KEEP_REMEDY
+from memcached_operator.workloads.problems.creation_remedies import METADATA, REMEDIES
 from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER
-
-SPECS: Final[dict[str, Object]] = {
-    "Pooled": {"monitoring": {}},
-    "Stable": {"identity": "Stable", "monitoring": {}},
-    "Stable, with its memory": {"identity": "Stable", "monitoring": {}, "cache": {"memory": "64Mi"}},
-    "Stable, warm restarts": {"identity": "Stable", "cache": {"warmRestart": True}},
-    "Stable, warm restarts, with its memory": {"identity": "Stable", "cache": {"warmRestart": True, "memory": "64Mi"}},
-}
-POD: Final[Object] = {"podTemplate": {"spec": {"serviceAccountName": "other"}}}
-LOWER: Final[Object] = {"resources": {"requests": {"memory": "300Mi"}, "limits": {"memory": "300Mi"}}}
-MORE: Final[Object] = {"resources": {"limits": {"cpu": "1"}}}
-STORAGE: Final[Object] = {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}
-CHANGES: Final[Mapping[str, Object]] = {
-    "spec.image": {"image": "a:2"},
-    "spec.imagePullSecrets": {"imagePullSecrets": [{"name": "a"}]},
-    "spec.podTemplate.spec.securityContext.runAsUser": {"podTemplate": {"spec": {"securityContext": {"runAsUser": 7}}}},
-    "spec.cache.warmRestart": {"cache": {"warmRestart": False}},
-    "spec.agent.image": {"agent": {"image": "a:2"}},
-    "spec.resources.limits.memory": {"resources": {"limits": {"memory": "400Mi"}}},
-    "spec.agent.resources.limits.memory": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
-    "spec.size": {"size": 2},
-    "spec.resources": LOWER,
-    "spec.agent.resources": {"agent": {"resources": {"limits": {"memory": "64Mi"}}}},
-    "spec.resources.requests.memory": {"resources": {"requests": {"memory": "400Mi"}}},
-    "spec.resources.limits": STORAGE,
-    "spec.agent.resources.limits": {"agent": STORAGE},
-    "spec.cache.verbosity": {"cache": {"verbosity": 2}},
-    "spec.podTemplate.spec.priorityClassName": {"podTemplate": {"spec": {"priorityClassName": "a"}}},
-    "spec.podTemplate.spec.tolerations": {"podTemplate": {"spec": {"tolerations": [{"operator": "Exists"}]}}},
-    "spec.podTemplate.spec.nodeSelector": {"podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}},
-    METADATA: {"podTemplate": {"metadata": {"labels": {"team": "a"}}}},
-    "spec.rollout.maxSurge": {"rollout": {"maxSurge": 0}},
-    "spec.rollout.maxUnavailable": {"rollout": {"maxUnavailable": 1}},
-    "spec.rollout.paused": {"rollout": {"paused": False}},
-    **dict.fromkeys(PHRASES, POD),
-}
-"""A change of each field that a remedy names."""
-
-LOWER_SIZE: Final[Mapping[str, str]] = {
-    "Pooled": "Lowering spec.size can delete pods, and their items are then lost",
-    "Stable": "Lowering spec.size deletes the highest slots, and their items are lost",
-}
+from unit.memcached.prices import ANY, CASES, DOWN, UP, Case, announced, expected
 
 
-def remedies() -> Iterator[str]:
-    """The remedies that name fields."""
+def remedies() -> Iterator[Remedy]:
+    """The remedies of all messages."""
     for row in CONTAINERS.values():
-        yield from (error.advice(row) for error in (*ERRORS, OTHER))
-        yield from (row.memory, *(text for _, text in row.start))
-    yield from (remedy for _, remedy in REMEDIES)
-    yield from DISRUPTIONS.values()
-    yield from (RECOMMENDED, RESUME, SURGE, f"add what it requires to {METADATA}, or change the policy")
+        yield from (error.remedy(row) for error in (*ERRORS, OTHER))
+        yield from (row.memory, *(remedy for _, remedy in row.start))
+    yield from (*(remedy for _, remedy in REMEDIES), *SCHEDULING.values(), *DISRUPTIONS.values())
+    yield from (RECOMMENDED, SURGE, METADATA, KEEP_REMEDY)
 
 
-def loses(base: Object, change: Object, remedy: str) -> bool:
-    """Whether a change of a spec loses items. Where amounts are set, they are others than before. A size is lower."""
-    if "set what it names" in remedy or "set spec.resources.limits" in remedy or remedy == RECOMMENDED:
-        change = {**change, **MORE} if "resources" in change else {"agent": MORE}
-    base = {"size": 3, **base}
-    merged = {**base, **change, "cache": {**base.get("cache", {}), **change.get("cache", {})}}
-    new, old = (msgspec.convert(spec, MemcachedSpec) for spec in (merged, base))
-    return new.size < old.size or effect_of(new, old).effect is Effect.REPLACE
-
-
-def is_possible(remedy: str, base: Object) -> bool:
-    """Whether a Memcached can get this remedy: one is for an error of a warm restart."""
-    return "spec.cache.warmRestart" not in remedy or bool(base.get("cache", {}).get("warmRestart"))
-
-
-@pytest.mark.parametrize(
-    ("remedy", "name"),
-    [(each, name) for each in dict.fromkeys(remedies()) for name, base in SPECS.items() if is_possible(each, base)],
+RATIO: Final = next(remedy[1] for pattern, remedy in REMEDIES if "ratio" in pattern.pattern)
+ADVISED: Final = (
+    Action("", ("spec.cache.maxConnections", "spec.cache.memory"), UP),
+    Action("", ("spec.cache.verbosity",), DOWN),
 )
-def test_loss_is_that_of_a_change(remedy: str, name: str) -> None:
-    base: dict[str, Any] = SPECS[name]
-    named = sorted((each for each in CHANGES if each in remedy), key=len, reverse=True)
-    named = [each for index, each in enumerate(named) if not any(each in longer for longer in named[:index])]
-    found = loss_with(msgspec.convert(base, MemcachedSpec))(remedy)
-    losing = {each for each in named if loses(base, CHANGES[each], remedy)}
-    assert bool(found) is bool(losing), found
-    if " spec." in found:
-        assert {each for each in named if each in found} == losing
-    assert found == "" or found.endswith((" replaces the pods, and their items are lost", *LOWER_SIZE.values()))
+"""By the plugin only."""
+ALL: Final = [action for remedy in (*remedies(), ADVISED) for action in remedy]
+ACTIONS: Final = list(dict.fromkeys((field, action.direction) for action in ALL for field in action.fields))
 
 
-@pytest.mark.parametrize(("name", "expected"), LOWER_SIZE.items())
-def test_lower_size_deletes_pods(name: str, expected: str) -> None:
-    spec = msgspec.convert(SPECS[name], MemcachedSpec)
-    assert loss_with(spec)("raise ResourceQuota q, or lower spec.size") == f". {expected}"
-    assert loss_with(spec)("correct spec.size") == ""
+def is_possible(case: Case, field: str) -> bool:
+    """Whether a Memcached can get a remedy: one is for an error of a warm restart. The size is tested below."""
+    warm = case.spec.get("cache", {}).get("warmRestart", False)
+    return warm if field == "spec.cache.warmRestart" else field != "spec.size"
+
+
+def announced_price(case: Case, field: str, direction: Direction) -> Mapping[Direction, tuple[str, ...]]:
+    """The same of a field that the user changes in a direction or, if that is ANY, in either direction."""
+    if direction is not ANY:
+        found = {direction: expected(case, field, direction)}
+    else:
+        up, down = (expected(case, field, each) for each in (UP, DOWN))
+        found = {ANY: [name for name in up if name in down]}
+        found[UP], found[DOWN] = ([name for name in each if name not in found[ANY]] for each in (up, down))
+    return {each: tuple(names) for each, names in found.items() if names}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_price_is_what_admission_announces(case: Case) -> None:
+    spec = msgspec.convert(case.spec, MemcachedSpec)
+    possible = [each for each in ACTIONS if is_possible(case, each[0])]
+    said = {each: losing(spec, Action("", (each[0],), each[1])) for each in possible}
+    assert said == {each: announced_price(case, *each) for each in possible}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_price_of_an_image_without_known_problems_is_what_admission_announces(case: Case) -> None:
+    old = {**case.spec, "image": "memcached:1.6.38"}
+    (notice,) = problem_notice(msgspec.convert(old, MemcachedSpec), old["image"], {"name": "a", "namespace": "shop"})
+    loses = announced({**old, "image": "memcached:1.6.45"}, old)
+    assert notice.endswith(f": the cached items are {'lost' if loses else 'kept'}")
+
+
+SENTENCES: Final[Mapping[str, tuple[str, Remedy, str]]] = {
+    "all that it changes": ("Pooled", (corrected("spec.image"),), "This replaces the pods, and their items are lost"),
+    "one of two": (
+        "Stable, monitoring",
+        SCHEDULING["Insufficient memory"],
+        "Changing spec.cache.memory replaces the pods, and their items are lost",
+    ),
+    "one direction": (
+        "Stable, monitoring",
+        (RATIO,),
+        "Lowering spec.resources.limits.memory replaces the pods, and their items are lost",
+    ),
+    "another word for a field": (
+        "Stable",
+        next(remedy for _, remedy in REMEDIES if "PriorityClass" in remedy[0].text),
+        "Changing its name replaces the pods, and their items are lost",
+    ),
+    "fields of one section": (
+        "Stable",
+        SCHEDULING["node affinity/selector"],
+        "Changing spec.podTemplate.spec.nodeSelector or affinity replaces the pods, and their items are lost",
+    ),
+    "size of slots": (
+        "Stable, monitoring",
+        (lowered("spec.size"),),
+        "Lowering spec.size deletes the highest slots, and their items are lost",
+    ),
+    "size": (
+        "Pooled",
+        (lowered("spec.size"),),
+        "Lowering spec.size can delete pods, and their items are then lost",
+    ),
+    "an amount that no running pod can get": (
+        "Stable, monitoring",
+        DISRUPTIONS[STORAGE][:1],
+        "This replaces the pods, and their items are lost",
+    ),
+    "one more pod of a rollout": ("Pooled", SURGE, ""),
+    "labels that a policy requires": (
+        "Stable, monitoring",
+        METADATA,
+        "Changing spec.podTemplate.metadata replaces the pods, and their items are lost",
+    ),
+    "a higher size": ("Stable, monitoring", KEEP_REMEDY, ""),
+    "another size": ("Pooled", (corrected("spec.size"),), ""),
+    "nothing": ("Stable, warm restarts", (corrected("spec.image"),), ""),
+    "something else": ("Pooled", (Action("add a node, not spec.image"),), ""),
+}
+
+
+@pytest.mark.parametrize(("name", "remedy", "sentence"), SENTENCES.values(), ids=SENTENCES)
+def test_sentence(name: str, remedy: Remedy, sentence: str) -> None:
+    found = loss_with(msgspec.convert(CASES[name].spec, MemcachedSpec))(remedy)
+    assert found == (f". {sentence}" if sentence else "")
 
 
 def test_invalid_spec_keeps_nothing() -> None:
-    assert loss_with(None)("correct spec.image") == ". This replaces the pods, and their items are lost"
-    assert loss_with(None)("correct the image") == ""
+    assert loss_with(None)((corrected("spec.image"),)) == ". This replaces the pods, and their items are lost"
+    assert loss_with(None)((assigned("spec.rollout.paused"), Action("correct the image"))) == ""
+
+
+@pytest.mark.parametrize("remedy", [*dict.fromkeys(remedies())])
+def test_text_names_the_fields(remedy: Remedy) -> None:
+    for action in remedy:
+        named = [action.called] if action.called else [field.rpartition(".")[2] for field in action.fields]
+        assert all(name in text_of(remedy) for name in named)

@@ -5,7 +5,8 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, Snapshot
-from memcached_operator.kube.resource import STATEFULSETS, Key, Object, Resource, key_of
+from memcached_operator.kube.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
+from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.apply import build_intent
 from memcached_operator.reconcile.retention import Retention
@@ -20,15 +21,31 @@ def proxy(name: str = "front") -> Key:
     return Key(PROXIES, "test", name)
 
 
-def plan(size: int, existing: int | None, used: dict[str, int], **spec: object) -> Plan:
-    """The plan for a size while a StatefulSet has another one. `used`: the slots that each proxy uses."""
+def plan(
+    size: int,
+    existing: int | None,
+    used: dict[str, int],
+    known: Knowledge = LISTED,
+    kind: Resource = PROXIES,
+    **spec: object,
+) -> Plan:
+    """The plan for a size while a StatefulSet has another one. `used`: the slots that each proxy uses, or each pod.
+
+    `known`: of proxies.
+    """
     cr = slots(size, spec=spec)
     children: dict[Key, Object] = {}
     if existing is not None:
         live = workload(KIND.plan(Snapshot(slots(existing, spec=spec)), NOW))
         children[key_of(STATEFULSETS, live)] = build_intent(cr, live)
     return KIND.plan(
-        Snapshot(cr, children, referrers={proxy(name): {"cache": count} for name, count in used.items()}), NOW
+        Snapshot(
+            cr,
+            children,
+            naming={PROXIES: known},
+            referrers={Key(kind, "test", name): {"cache": count} for name, count in used.items()},
+        ),
+        NOW,
     )
 
 
@@ -57,11 +74,68 @@ def test_number_of_slots(size: int, existing: int | None, used: dict[str, int], 
     assert len(waiting) == (replicas > size)
 
 
+FAILED = UNLISTED.failed(500, "etcd\nis away")
+UNKNOWN: dict[str, tuple[Knowledge, dict[str, int], int, str]] = {
+    "not listed yet": (
+        UNLISTED,
+        {},
+        4,
+        "Slot 3 is kept, because a proxy may use it: memcachedproxies are not listed yet",
+    ),
+    "failed": (
+        FAILED,
+        {"front": 2},
+        4,
+        "Slot 3 is kept, because a proxy may use it: memcachedproxies in namespace test cannot be listed: "
+        '"etcd\\nis away"',
+    ),
+    "no right": (
+        UNLISTED.failed(403, "x" * 600),
+        {},
+        4,
+        "Slot 3 is kept, because a proxy may use it: memcachedproxies in namespace test cannot be listed: "
+        f'"{"x" * 500}…". Restore the operator\'s roles: install its release again',
+    ),
+    "failed later": (
+        LISTED.failed(500, "away"),
+        {"front": 4},
+        4,
+        "Slot 3 is kept until MemcachedProxy front stops using it. memcachedproxies in namespace test cannot be "
+        "listed: away",
+    ),
+    "failed later, without proxies": (LISTED.failed(403, "away"), {}, 3, ""),
+    "not served": (NOT_SERVED, {}, 3, ""),
+    "not served any more, and then failed": (NOT_SERVED.failed(403, "away"), {}, 4, "Slot 3 is kept, because a proxy"),
+}
+
+
+@pytest.mark.parametrize(("known", "used", "replicas", "message"), UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_slots_are_kept_while_proxies_are_not_listed(
+    known: Knowledge, used: dict[str, int], replicas: int, message: str
+) -> None:
+    found = plan(3, 4, used, known)
+    assert workload(found)["spec"]["replicas"] == replicas
+    assert "".join(each.message for each in found.problems).startswith(message)
+    assert found.removes_named is (replicas == 3)
+    assert plan(3, 3, {}, known).problems == ()
+    assert not plan(5, 4, {}, known).removes_named
+
+
+def test_message_of_a_failed_list_changes_only_with_its_code() -> None:
+    assert FAILED.failed(500, "another") == FAILED
+    assert FAILED.failed(503, "another").error == "another"
+
+
 MESSAGES: dict[str, tuple[int, dict[str, int], str]] = {
     "one": (3, {"front": 4}, "Slot 3 is kept until MemcachedProxy front stops using it"),
     "two slots": (2, {"front": 4}, "Slots 2 to 3 are kept until MemcachedProxy front stops using them"),
     "two proxies": (3, {"a": 4, "b": 4, "c": 3}, "Slot 3 is kept until MemcachedProxy a and 1 more stop using it"),
 }
+
+
+def test_message_names_pods_if_their_proxy_does_not_exist() -> None:
+    found = plan(3, 4, {"front-a": 4, "front-b": 4}, kind=PODS)
+    assert [each.message for each in found.problems] == ["Slot 3 is kept until Pod front-a and 1 more stop using it"]
 
 
 @pytest.mark.parametrize(("size", "used", "message"), MESSAGES.values(), ids=MESSAGES.keys())

@@ -13,6 +13,7 @@ import pytest
 
 from memcached_operator.memcached.desired.warm_restart import CACHE_PATH, SCRIPT, STOP, command
 from memcached_operator.shared.agent import MOUNT_PATH
+from support import programs
 
 SHELLS: Mapping[str, list[str]] = {"dash": ["dash"], "bash": ["bash"], "busybox": ["busybox", "sh"]}
 INSTALLED = {name: words for name, words in SHELLS.items() if shutil.which(words[0])}
@@ -147,5 +148,5 @@ def test_stop_signals_only_memcached(container: Container, name: str, ends: bool
 def test_scripts_are_portable(script: str) -> None:
     """Except that the arguments must be split."""
     words = [Path(sys.executable).with_name("shellcheck"), "--shell=sh", "--exclude=SC2086", "-"]
-    found = subprocess.run(words, input=f"{script}\n", text=True, capture_output=True, check=False, timeout=TIME)
+    found = programs.run(words, stdin=f"{script}\n", timeout=TIME)
     assert (found.returncode, found.stdout) == (0, "")

@@ -1,5 +1,7 @@
 """The children of a MemcachedProxy, for each state of the Memcached that it names."""
 
+import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Plan, Snapshot
+from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
@@ -98,6 +101,40 @@ def test_first_slots_are_used_when_the_status_contains_them() -> None:
     assert kinds(plan(slots(3), cr=announced(CR, 3))) == ["Deployment", "Service"]
 
 
+def starting(ready: int, *, age: float, available: str = "False") -> Object:
+    """A Memcached with 3 slots that was created some seconds ago."""
+    cache = slots(3, ready=ready, creationTimestamp=(NOW - timedelta(seconds=age)).isoformat())
+    return {**cache, "status": {**cache["status"], "conditions": [{"type": "Available", "status": available}]}}
+
+
+STARTING: dict[str, tuple[Object, bool, float | None]] = {
+    "no slot": (starting(0, age=10), False, None),
+    "no slot of an older one": (starting(0, age=3600), False, None),
+    "one slot": (starting(1, age=10), False, 50),
+    "one slot of an older one": (starting(1, age=60), True, None),
+    "one slot of one whose age is not known": (slots(3, ready=1), True, None),
+    "one slot of one from the future": (starting(1, age=-5), True, None),
+    "all slots": (starting(3, age=1), True, None),
+    "slots that warm up": (starting(0, age=10, available="True"), True, None),
+}
+"""A Memcached; whether first proxies start, and the seconds after which the plan is made again."""
+
+
+@pytest.mark.parametrize(("cache", "starts", "delay"), STARTING.values(), ids=STARTING.keys())
+def test_first_proxies_start_when_slots_are_ready(cache: Object, starts: bool, delay: float | None) -> None:
+    found = plan(cache)
+    messages = [] if starts else ["The proxies use Memcached cache when its slots are ready; see its conditions"]
+    assert [each.message for each in found.problems] == messages
+    assert (kinds(found), found.requeue_after) == (["Deployment", "Service"] if starts else ["Service"], delay)
+    # The status announces the slots meanwhile.
+    assert plan(cache, cr=announced(CR, 2)).requeue_after == 1
+    # Proxies that use it do not wait. Those of a deleted Memcached of the same name do.
+    assert plan(cache, live()).problems == ()
+    again = plan({**cache, "metadata": {**cache["metadata"], "uid": "new"}}, live())
+    assert [each.message for each in again.problems] == messages
+    assert (again.children is not None, again.requeue_after) == (starts, delay)
+
+
 def test_slots_of_a_recreated_cache_are_used_when_the_status_contains_them() -> None:
     recreated = slots(4, uid="new")
     assert plan(recreated, live()).children is None
@@ -132,7 +169,7 @@ def test_agent_runs_only_if_it_is_needed(spec: Object, expected: list[str]) -> N
 def test_pod_monitor_needs_its_api() -> None:
     cr = memcachedproxy(monitoring={"podMonitor": {}})
     assert kinds(plan(slots(3), cr=cr)) == ["Deployment", "Service", "PodMonitor"]
-    assert kinds(plan(slots(3), cr=cr, missing=frozenset({POD_MONITORS}))) == ["Deployment", "Service"]
+    assert kinds(plan(slots(3), cr=cr, knowledge={POD_MONITORS: NOT_SERVED})) == ["Deployment", "Service"]
 
 
 @pytest.mark.parametrize(("monitoring", "ports"), [({}, [[11211], [9150]]), (None, [[11211]])])
@@ -161,21 +198,47 @@ def test_listeners_with_tls() -> None:
     assert monitored["spec"]["template"]["spec"]["containers"][1]["command"][1:] == ["--memcached=127.0.0.1:11300"]
 
 
-MEMORY: dict[str, tuple[Object, str]] = {
-    "default": ({}, "64Mi"),
-    "few connections": ({"maxConnections": 100}, "33Mi"),
-    "TLS": ({"maxConnections": 1024, "tls": {"secretName": "a"}}, "126Mi"),
+def limited(memory: str, **spec: Any) -> Object:
+    """A spec with a memory limit."""
+    return {**spec, "resources": {"limits": {"memory": memory}}}
+
+
+SIZES: dict[str, tuple[Object, int, str | None, tuple[str, int, int, int]]] = {
+    "default": ({}, 3, None, ("149Mi", 4136, 8096, 64)),
+    "many slots": ({}, 505, None, ("149Mi", 5140, 8096, 64)),
+    "few connections": ({"threads": 1, "maxConnections": 15}, 1, None, ("107Mi", 43, 2015, 64)),
+    "many threads": ({"threads": 64}, 3, None, ("1329Mi", 4756, 132096, 512)),
+    "TLS": ({"maxConnections": 1024, "tls": {"secretName": "a"}}, 3, None, ("211Mi", 1064, 5024, 64)),
+    "large items": ({}, 3, "32Mi", ("389Mi", 4136, 8096, 256)),
+    "small items": ({}, 3, "512Ki", ("149Mi", 4136, 8096, 64)),
+    "large items and many threads": ({"threads": 16}, 3, "32Mi", ("2769Mi", 4276, 36096, 2048)),
+    "a higher limit": (limited("1Gi"), 3, "1Mi", ("1Gi", 4136, 8096, 764)),
+    "a lower limit": (limited("100Mi"), 3, "1Mi", ("100Mi", 4136, 8096, 25)),
+    "the lowest limit": (limited("64Mi"), 3, "32Mi", ("64Mi", 4136, 8096, 4)),
+    "a lower limit of a stored object": (limited("16Mi"), 3, None, ("16Mi", 4136, 8096, 4)),
+    "a limit that no node has": (limited("1Ei"), 3, None, ("1Ei", 4136, 8096, 2**20)),
 }
+"""Spec, slots and `maxItemSize`; the memory limit, `-c`, requests in flight, and values in flight in MiB."""
 
 
-@pytest.mark.parametrize(("spec", "memory"), MEMORY.values(), ids=MEMORY.keys())
-def test_memory_follows_from_the_connections(spec: Object, memory: str) -> None:
-    proxy = deployment(plan(slots(3), cr=memcachedproxy(**spec)))["spec"]["template"]["spec"]["containers"][0]
-    assert proxy["resources"] == {"limits": {"memory": memory}, "requests": {"cpu": "100m", "memory": memory}}
+@pytest.mark.parametrize(("spec", "count", "item", "expected"), SIZES.values(), ids=SIZES.keys())
+def test_limits_follow_from_threads_connections_slots_and_items(
+    spec: Object, count: int, item: str | None, expected: tuple[str, int, int, int]
+) -> None:
+    cache = slots(count, spec={"cache": {"maxItemSize": item}})
+    template = deployment(plan(cache, cr=announced(memcachedproxy(**spec), count)))["spec"]["template"]
+    proxy, text = template["spec"]["containers"][0], str(template["metadata"]["annotations"])
+    memory, descriptors, requests, buffers = expected
+    assert proxy["resources"]["limits"] == {"memory": memory}
+    if "resources" not in spec:
+        assert proxy["resources"]["requests"] == {"cpu": "100m", "memory": memory}
+    assert proxy["command"][proxy["command"].index("-c") + 1] == str(descriptors)
+    assert f"active_req_limit = {requests}," in text
+    assert [int(each) // 1024 for each in re.findall(r"buffer_memory_limit = (\d+),", text)] == [buffers]
 
 
 def test_deleted_and_created_again() -> None:
-    found = plan(slots(4, ready=0, uid="new"), live(), announced(CR, 4))
+    found = plan(slots(4, ready=1, uid="new"), live(), announced(CR, 4))
     assert ring(found) == "cache/new/4"
     assert found.problems == ()
 
@@ -232,14 +295,17 @@ def test_another_cache_is_used_at_once() -> None:
     assert ring(plan(other, live())) == "cache/other/2"
 
 
-def test_only_routes_and_ring_differ_between_rings() -> None:
+def test_only_routes_ring_and_open_files_differ_between_rings() -> None:
     first, second = live(3)["spec"]["template"], live(4)["spec"]["template"]
-    assert first["spec"] == second["spec"]
+    (one,), (other,) = ([pod["spec"].pop("containers")[0]] for pod in (first, second))
+    words = zip(one.pop("command"), other.pop("command"), strict=True)
+    assert [(left, right) for left, right in words if left != right] == [("4136", "4138")]
+    assert (first["spec"], one) == (second["spec"], other)
     assert first["metadata"]["labels"] == second["metadata"]["labels"]
 
 
 def test_invalid_spec_changes_nothing() -> None:
-    found = plan(slots(3), live(), memcachedproxy(threads=64, maxConnections=20))
+    found = plan(slots(3), live(), memcachedproxy(threads=65))
     assert (found.children, [each.reason for each in found.problems]) == (None, ["InvalidSpec"])
 
 

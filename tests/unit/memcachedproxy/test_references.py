@@ -4,7 +4,10 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.kind import Snapshot
+from memcached_api.memcached import memory
+from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE
+from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
 from memcached_operator.memcachedproxy.references import (
@@ -16,6 +19,7 @@ from memcached_operator.memcachedproxy.references import (
     obstacle,
     reads,
     shows,
+    unavailable,
 )
 from unit.builders import memcached, memcachedproxy, slots
 
@@ -52,6 +56,29 @@ def test_object_of_any_form_is_read(part: Any) -> None:
 def test_form_and_number_of_the_addresses() -> None:
     found = reads(slots(3))
     assert (found.slots, found.servers) == (Slots("cache", "cache.test.svc.cluster.local", 11211), 3)
+
+
+CACHES: dict[str, tuple[Any, int, int]] = {
+    "none": (None, 2**20, 995),
+    "settings": ({"maxItemSize": "1.5Mi", "maxConnections": 100, "threads": 1}, 3 * 2**19, 86),
+    "a number": ({"maxItemSize": 2**21}, 2**21, 995),
+    "other types": ({"maxItemSize": [], "maxConnections": "a", "threads": True}, 2**20, 995),
+    "no quantity": ({"maxItemSize": "big", "maxConnections": -1, "threads": 0}, 2**20, 995),
+    "no size": ({"maxItemSize": "0"}, 2**20, 995),
+    "too large": ({"maxItemSize": "2Gi"}, 2**20, 995),
+    "no object": (1, 2**20, 995),
+}
+"""`spec.cache`, the largest item, and the clients that a server accepts."""
+
+
+@pytest.mark.parametrize(("cache", "item", "clients"), CACHES.values(), ids=CACHES.keys())
+def test_largest_item_and_clients_of_a_server(cache: Any, item: int, clients: int) -> None:
+    found = reads(slots(3, spec={"cache": cache}))
+    assert (found.item_size, found.connections) == (item, clients)
+
+
+def test_default_item_is_that_of_the_other_kind() -> None:
+    assert DEFAULT_ITEM_SIZE == memory.DEFAULT_ITEM_SIZE
 
 
 FOREIGN = {
@@ -94,7 +121,7 @@ def conditioned(ready: int, available: str) -> Object:
 
 
 def test_flapping_pods_change_only_whether_all_or_enough_are_ready() -> None:
-    assert reads(conditioned(1, "False")) == reads(conditioned(0, "False"))
+    assert reads(conditioned(1, "False")) == reads(conditioned(2, "False"))
 
 
 def test_shown_slots_by_cache() -> None:
@@ -171,7 +198,7 @@ def test_memcached_that_cannot_be_used(cache: Object | None, reason: str, messag
 
 
 def test_api_server_without_the_other_kind() -> None:
-    found = obstacle(Snapshot(memcachedproxy(), missing=frozenset({MEMCACHEDS})), "cache", None)
+    found = obstacle(Snapshot(memcachedproxy(), knowledge={MEMCACHEDS: NOT_SERVED}), "cache", None)
     assert found is not None
     assert found.reason == "ReferenceNotFound"
     assert "install its CustomResourceDefinition" in found.message
@@ -208,9 +235,9 @@ def test_notice_of_a_release_that_is_not_known(image: str) -> None:
 
 
 @pytest.mark.parametrize(("available", "expected"), [("False", 1), ("True", 0), ("Unknown", 0)])
-def test_notice_of_a_memcached_that_is_not_available(available: str, expected: int) -> None:
-    found = list(notices("cache", reads(conditioned(0, available)), LABELS))
-    assert found == ["Memcached cache is not available; see its conditions"] * expected
+def test_problem_of_a_memcached_that_is_not_available(available: str, expected: int) -> None:
+    found = list(unavailable("cache", reads(conditioned(0, available))))
+    assert found == [Problem("WaitingForMemcached", "Memcached cache is not available; see its conditions")] * expected
 
 
 def test_notice_of_a_pause_until_it_ends() -> None:

@@ -48,9 +48,9 @@ SLOTS = Slots("cache", "cache.test.svc.cluster.local", 11300)
 
 
 def test_routes_of_the_first_slots() -> None:
-    assert routes(SLOTS, 3, settings(decode_spec(memcachedproxy()))) == (
+    assert routes(SLOTS, 3, settings(decode_spec(memcachedproxy())), 65536) == (
         "settings{ backend_connect_timeout = 0.5, backend_read_timeout = 0.5, backend_retry_waittime = 1, "
-        "backend_failure_limit = 1, active_req_limit = 4000, buffer_memory_limit = 16384, tcp_keepalive = true }\n"
+        "backend_failure_limit = 1, active_req_limit = 8096, buffer_memory_limit = 65536, tcp_keepalive = true }\n"
         "local main = {}\n"
         'for i = 0, 2 do main[i + 1] = { label = "cache-" .. i, host = "cache-" .. i .. '
         '".cache.test.svc.cluster.local.", port = "11300" } end\n'
@@ -65,11 +65,11 @@ TIMEOUTS = {"10ms": "0.01", "1500ms": "1.5", "60000ms": "60", "1s": "1", "60s": 
 @pytest.mark.parametrize(("text", "seconds"), TIMEOUTS.items())
 def test_timeouts_are_in_seconds(text: str, seconds: str) -> None:
     spec = decode_spec(memcachedproxy(timeouts={"connect": text, "read": "20ms"}))
-    found = routes(SLOTS, 1, settings(spec))
+    found = routes(SLOTS, 1, settings(spec), 1)
     assert f"backend_connect_timeout = {seconds}, backend_read_timeout = 0.02," in found
 
 
 def test_size_of_the_routes_does_not_depend_on_the_number_of_slots() -> None:
-    found = [len(routes(SLOTS, servers, settings(decode_spec(memcachedproxy())))) for servers in (3, 1000)]
+    found = [len(routes(SLOTS, servers, settings(decode_spec(memcachedproxy())), 1)) for servers in (3, 1000)]
     assert found[1] - found[0] == len("999") - len("2")
     assert found[1] < 1000

@@ -2,13 +2,15 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
+
+from memcached_api.remedies import Action, added, assigned, changed, corrected, lowered, raised, relaxed
 
 ROOT: Final = Path(__file__).parents[3]
 LIST: Final[dict[str, Any]] = yaml.safe_load((ROOT / "tests/remedies.yaml").read_text())
@@ -36,6 +38,10 @@ VERBS: Final = (
     "add|change|correct|create|delete|exclude|free|give|issue|let|lower|raise|relax|remove|rename|renew|replace|request|"
     "restart|restore|run|set|stop|store|uncordon|upgrade|use|write"
 )
+RENDERED: Final[dict[str, Callable[..., Action]]] = {
+    each.__name__: each for each in (added, assigned, changed, corrected, lowered, raised, relaxed)
+}
+"""The functions whose texts follow from fields."""
 IMPERATIVE: Final = re.compile(rf"(?:^|[.;:] |, or |\bor |\bTo [^.]+, )(?:{VERBS})\b ", re.IGNORECASE)
 LOSES: Final = re.compile(
     r"\b(?:delete|replace) the pods?\b|(?<!not )\bset \S*restartedAt|\breplaces the pods\b", re.IGNORECASE
@@ -62,6 +68,8 @@ def rows(page: str) -> Iterator[str]:
 def literals(path: Path) -> Iterator[str]:
     """The texts of a module that tell users what to do. What is inserted is `{}`."""
     tree = ast.parse(path.read_text())
+    if "from memcached_api.remedies import" in path.read_text():
+        yield from filter(None, map(rendered, ast.walk(tree)))
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
     for node in ast.walk(tree):
@@ -72,6 +80,14 @@ def literals(path: Path) -> Iterator[str]:
             text = node.value if isinstance(node.value, str) else ""
         if IMPERATIVE.search(text):
             yield text
+
+
+def rendered(node: ast.AST) -> str:
+    """The text of a remedy that is built from constant fields; empty for another node."""
+    build = RENDERED.get(node.func.id) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else None
+    if build is None or not isinstance(node, ast.Call):
+        return ""
+    return build(*(ast.literal_eval(arg) if isinstance(arg, ast.Constant) else "{}" for arg in node.args)).text
 
 
 @cache

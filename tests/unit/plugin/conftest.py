@@ -25,7 +25,8 @@ class Result:
 
     code: int
     output: str
-    error: str
+    error: str = field(compare=False)
+    """On a busy machine, it also has the progress."""
 
 
 @dataclass

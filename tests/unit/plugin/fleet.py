@@ -17,7 +17,7 @@ from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.rules import PodRules
 from unit.plugin.conftest import Result, Run, invoked
-from unit.plugin.samples import RESOURCE, memcached, pod
+from unit.plugin.samples import NAMESPACE, RESOURCE, memcached, pod
 
 Object = dict[str, Any]
 
@@ -80,8 +80,9 @@ class Fleet:
     the name, and the caches that were not ready then. `interrupt`: Ctrl-C at this read. `unreadable`: the reads that
     fail. `unread`: their error. `lost`: the name of the cache whose change has no reply. `meanwhile`: what another
     client changes in a cache after its change, or None if it deletes it. `silent`: admission has no warnings.
-    `container`: the one with the problem of the broken caches. `slow`: those that never complete a change.
-    `cluster_options`, `namespace`: of the user's kubectl.
+    `container`: the one with the problem of the broken caches. `slow`: those that never complete a change. `reads`: of
+    caches that need other reads than READS. `denied`: those whose change admission denies. `cluster_options`,
+    `namespace`: of the user's kubectl.
     """
 
     def __init__(
@@ -97,6 +98,8 @@ class Fleet:
         default: str = NEW,
         container: str = "memcached",
         slow: Sequence[str] = (),
+        reads: Mapping[str, int] | None = None,
+        denied: Sequence[str] = (),
         cluster_options: Sequence[str] = (),
         namespace: str = "",
     ) -> None:
@@ -112,6 +115,7 @@ class Fleet:
         self.disowned: list[str] = []
         self.cluster_options: list[str] = [*cluster_options]
         self.container, self.slow, self.namespace = container, slow, namespace
+        self.reads, self.denied = reads or {}, denied
         running = (name for name, each in self.crs.items() if upgrading.progress_message(each))
         self._reads = dict.fromkeys(running, READS)
 
@@ -132,12 +136,15 @@ class Fleet:
         return self.crs[name]
 
     def list(self, what: str, resource: str, *words: str, namespace: str = "") -> builtins.list[Object]:
-        """The caches with the labels. There are no proxies."""
+        """The caches of a namespace, or of all, with the labels. There are no proxies."""
         if resource != RESOURCE:
             return []
+        where = namespace or self.namespace or NAMESPACE
+        everywhere = "--all-namespaces" in words
+        listed = [each for each in self.crs.values() if everywhere or each["metadata"]["namespace"] == where]
         wanted = next((word.partition("=")[2] for word in words if word.startswith("--selector=")), "")
         key, _, value = wanted.partition("=")
-        return [each for each in self.crs.values() if not wanted or each["metadata"]["labels"].get(key) == value]
+        return [each for each in listed if not wanted or each["metadata"]["labels"].get(key) == value]
 
     def change(self, what: str, verb: str, *words: str, stdin: str = "", **_: Any) -> tuple[str, builtins.list[str]]:
         """A dry run, a change of the image, or one of the field managers."""
@@ -146,6 +153,8 @@ class Fleet:
         found = self.crs[words[1]]
         warm = found["spec"].get("cache", {}).get("warmRestart")
         if "--dry-run=server" in words:
+            if words[1] in self.denied:
+                raise PluginError("denied", ExitCode.CLUSTER)
             return json.dumps(found), [] if self.silent else [KEPT if warm else LOST]
         operations = json.loads(next(word.removeprefix("--patch=") for word in words if word.startswith("--patch=")))
         if "managedFields" in operations[0]["path"]:
@@ -171,7 +180,7 @@ class Fleet:
         found["status"] = memcached(None, {"Progressing": "True", "Ready": "False"}, Progressing="Rolling\nOut\x1b[2J")[
             "status"
         ]
-        self._reads[name] = READS + 1
+        self._reads[name] = self.reads.get(name, READS) + 1
 
     def _interfere(self, name: str, changed: Object | None) -> None:
         if changed is None:

@@ -62,18 +62,41 @@ def proxy(name: str = "front", slots: int = 2, states: dict[str, str] | None = N
     }
 
 
-def pod(number: int, cr: Object, node: str = "") -> Object:
-    """A running pod as the operator builds it."""
+def controller(kind: str, uid: str) -> list[Object]:
+    """The owner references of a child. `uid`: that of its controller."""
+    return [{"kind": kind, "uid": uid, "controller": True}]
+
+
+def workloads(cr: Object) -> dict[str, list[Object]]:
+    """The StatefulSet, or the Deployment and its ReplicaSet, by resource, as the operator builds them."""
     spec = msgspec.convert(cr["spec"], MemcachedSpec)
     build = statefulset if spec.identity == "Stable" else deployment
-    template = build(cr, spec, IMAGES)["spec"]["template"]
+    found = build(cr, spec, IMAGES)
+    found["metadata"] |= {"uid": "w", "ownerReferences": controller("Memcached", cr["metadata"]["uid"])}
+    if found["kind"] == "StatefulSet":
+        return {"statefulsets": [found]}
+    meta: Object = {**found["metadata"], "ownerReferences": controller("Deployment", "d")}
+    found["metadata"] |= {"uid": "d"}
+    return {"deployments": [found], "replicasets": [{**found, "kind": "ReplicaSet", "metadata": meta}]}
+
+
+def pod(number: int, cr: Object, node: str = "") -> Object:
+    """A running pod as the operator builds it. Its controller is that of `workloads`."""
+    spec = msgspec.convert(cr["spec"], MemcachedSpec)
+    (workload,) = next(reversed(workloads(cr).values()))
+    template = workload["spec"]["template"]
     name = f"{NAME}-{number}" if spec.identity == "Stable" else f"{NAME}-5c9bb8d9b8-x{number}k7q"
     statuses: list[Object] = [
         {"name": container["name"], "ready": True, "restartCount": 0, "state": {"running": {}}}
         for container in template["spec"]["containers"]
     ]
     return {
-        "metadata": {**template["metadata"], "name": name, "namespace": NAMESPACE},
+        "metadata": {
+            **template["metadata"],
+            "name": name,
+            "namespace": NAMESPACE,
+            "ownerReferences": controller(workload["kind"], "w"),
+        },
         "spec": {**template["spec"], "nodeName": node or f"node-{number + 1}"},
         "status": {
             "phase": "Running",

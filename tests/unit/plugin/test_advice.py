@@ -236,7 +236,6 @@ DEADLINE = {**REASONS, "Degraded": "ProgressDeadlineExceeded", "Progressing": "S
             {
                 "Available": REMEDIES["Available", "MinimumReplicasUnavailable"],
                 "Progressing": "See the Degraded condition.",
-                "Degraded": REMEDIES["Degraded", "ImageUnavailable"],
             },
         ),
         (

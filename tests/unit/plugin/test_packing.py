@@ -11,12 +11,13 @@ import yaml
 from kubectl_memcached.commands.completion import KUBECTL
 from plugin.archives import PROGRAM, executable, manifest
 from plugin.sources import is_kept, sources
+from support import programs
 
 
 def run(program: Path, *words: str) -> "subprocess.CompletedProcess[str]":
     """Run an executable archive."""
     command = [sys.executable, str(program), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    return programs.run(command, timeout=60)
 
 
 def test_manifest_names_the_archive() -> None:

@@ -12,6 +12,7 @@ import pytest
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.output import PIPED_WIDTH, console
 from kubectl_memcached.progress import progress
+from support import programs
 from support.fake_kubectl import ENDED
 from unit.plugin.conftest import Run, World
 
@@ -24,7 +25,7 @@ def finished(*words: str, **variables: str) -> "subprocess.CompletedProcess[str]
     """Run the program until it exits."""
     command = [sys.executable, "-m", "kubectl_memcached", *words]
     environment = {**os.environ, "PYTHONPATH": str(PLUGIN), **variables}
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+    return programs.run(command, env=environment, timeout=60)
 
 
 def test_error_is_one_sentence_on_standard_error(world: World, run: Run) -> None:

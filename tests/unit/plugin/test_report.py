@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from kubectl_memcached.model.cleaning import cleaned, concerns
+from kubectl_memcached.model.family import family
 from kubectl_memcached.model.redaction import redacted
+from unit.plugin import canaries
 from unit.plugin.conftest import Run, World
-from unit.plugin.samples import AUTH, SETTINGS, memcached, stats
+from unit.plugin.samples import AUTH, SETTINGS, controller, memcached, stats, workloads
+from unit.plugin.samples import pod as sample
 from unit.plugin.test_status import secret
 
 LOG = """\
@@ -79,38 +82,78 @@ def test_objects_lose_values_that_can_be_secret() -> None:
         "name": "sidecar",
         "env": [{"name": "TOKEN", "value": "hunter2"}, {"name": "A", "valueFrom": {}}],
     }
+    kept = "deployment.kubernetes.io/revision"
     obj: dict[str, Any] = {
-        "metadata": {"managedFields": [{}], "annotations": {annotation: "{}", "kubernetes.io/a": "b", copy: "{}"}},
+        "metadata": {"managedFields": [{}], "annotations": {annotation: "{}", kept: "7", copy: "{}"}},
         "spec": {"c": [container]},
     }
     env: list[Any] = [{"name": "TOKEN", "value": "[redacted]"}, {"name": "A", "valueFrom": {}}]
     assert cleaned(obj) == {
-        "metadata": {"annotations": {"kubernetes.io/a": "b", copy: "[redacted]"}},
+        "metadata": {"annotations": {kept: "7", copy: "[redacted]"}},
         "spec": {"c": [{"name": "sidecar", "env": env}]},
     }
     with pytest.raises(ValueError, match="no Secrets"):
         cleaned({"kind": "Secret"})
 
 
-def test_containers_of_other_programs_lose_their_commands_and_messages() -> None:
-    probe = {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "hunter2"}]}}
-    ended = {"terminated": {"exitCode": 1, "message": "hunter2"}}
-    names = ("memcached", "proxy", "agent", "envoy")
-    containers = [{"name": name, "args": ["--token=hunter2"], "livenessProbe": probe} for name in names]
-    statuses = [{"name": name, "lastState": ended, "state": {}} for name in names]
-    found = cleaned({"spec": {"containers": containers}, "status": {"containerStatuses": statuses}})
-    assert json.dumps(found["spec"]["containers"][3]).count("hunter2") == 0
-    assert found["status"]["containerStatuses"][3]["lastState"]["terminated"]["message"] == "[redacted]"
-    own = [each["args"] for each in found["spec"]["containers"][:3]]
-    assert own == [["--token=hunter2"]] * 3, "the options of memcached are no secrets"
-    assert found["status"]["containerStatuses"][:3] == statuses[:3]
-    assert found["spec"]["containers"][0]["livenessProbe"]["httpGet"]["httpHeaders"][0]["value"] == "[redacted]"
+@pytest.mark.parametrize(
+    "spec", [{}, {"monitoring": {}}, {"identity": "Pooled"}, {"identity": "Pooled", "monitoring": {}}]
+)
+def test_report_has_no_secret_of_another_program(spec: dict[str, Any], world: World, run: Run, tmp_path: Path) -> None:
+    world.use(memcached(spec, Degraded="PodsCrashing"), number=1)
+    world.cr["metadata"]["annotations"] = canaries.annotations("memcached")
+    world.cr["spec"] |= {"podTemplate": {"metadata": {"annotations": canaries.annotations("template")}}}
+    (pod,) = world.pods
+    name = pod["metadata"]["name"] = pod["metadata"]["name"].replace("-x0", "-x2")
+    own = {each["name"] for each in pod["spec"]["containers"]}
+    others = {"proxy", "vault-agent", "agent"} - own
+    canaries.spoil_pod(pod)
+    world.kubectl.objects = {
+        **canaries.children(world.cr),
+        "events": canaries.events(name),
+        "pods": [pod, canaries.stranger()],
+    }
+    world.kubectl.outputs = {f"logs {name} {each}": canaries.canary(f"log.{each}") for each in others}
+    world.kubectl.outputs |= {f"logs {name} {each}": f"{each} exits\n" for each in own}
+    file = tmp_path / "r.zip"
+    assert run("report", "sessions", "--file", str(file)).code == 0
+    files = read(file)
+    assert canaries.found(files) == {"label", "condition", "event", "event.memcached"}, "what docs/plugin.md names"
+    logs = {each.removesuffix("-previous.log").removesuffix(".log") for each in files if each.startswith("logs/")}
+    assert logs == {f"logs/{name}-{each}" for each in own}
+    (workload,) = json.loads(files["statefulsets.json" if "statefulsets.json" in files else "replicasets.json"])
+    kept = {each["name"]: each for each in workload["spec"]["template"]["spec"]["containers"]}
+    assert {each for each, fields in kept.items() if fields["command"] != "[redacted]"} == own
+    assert kept["memcached"]["lifecycle"]["preStop"] == {"sleep": {"seconds": 5}}
 
 
-@pytest.mark.parametrize(("owner", "value"), [("Memcached", "a:11211"), ("Job", "[redacted]")])
-def test_config_maps_of_others_lose_their_data(owner: str, value: str) -> None:
-    obj: dict[str, Any] = {"kind": "ConfigMap", "metadata": {"ownerReferences": [{"kind": owner}]}}
-    assert cleaned({**obj, "data": {"servers": "a:11211"}})["data"] == {"servers": value}
+def test_commands_and_messages_of_the_operators_containers_are_kept() -> None:
+    cr = memcached({"monitoring": {}})
+    known, obj = family(cr, workloads(cr)["statefulsets"]), sample(0, cr)
+    ended = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "no such file"}}
+    for status in obj["status"]["containerStatuses"]:
+        status["lastState"] = ended
+    found = cleaned(obj, known)
+    assert [found["spec"], found["status"]] == [obj["spec"], obj["status"]]
+    raised = family(cr, workloads(memcached({"monitoring": {}, "cache": {"memory": "65Mi"}}))["statefulsets"])
+    assert cleaned(obj, raised)["spec"] == obj["spec"], "the memory can be raised while the pod runs"
+    assert cleaned(obj)["spec"]["containers"][0]["command"] == "[redacted]", "without a workload, nothing is known"
+
+
+def test_objects_that_no_report_has_yet_lose_their_secrets_as_well() -> None:
+    cr = memcached({"identity": "Pooled"})
+    own = family(cr, workloads(cr)["deployments"] + workloads(cr)["replicasets"])
+    (replica_set,) = canaries.children(cr)["replicasets"]
+    reference = {"ownerReferences": controller("ReplicaSet", "w"), "annotations": canaries.annotations("revision")}
+    template = replica_set["spec"]["template"]
+    revision = {"kind": "ControllerRevision", "metadata": reference, "data": {"spec": {"template": template}}}
+    front = {
+        "metadata": {"annotations": canaries.annotations("front")},
+        "spec": {"containers": template["spec"]["containers"]},
+    }
+    found = [cleaned(each, own) for each in (revision, front)]
+    assert canaries.found({"": json.dumps(found)}) == {"label"}
+    assert found[0]["data"]["spec"]["template"]["spec"]["containers"][0]["command"][0] == "memcached"
 
 
 ABOUT: dict[str, bool] = {
@@ -135,7 +178,7 @@ def test_report_of_a_cache_with_passwords(world: World, run: Run, tmp_path: Path
     world.use(
         memcached({"auth": AUTH, "monitoring": {}}), stats=stats(), settings=SETTINGS, items="END\r\n", slabs=slabs
     )
-    world.kubectl.objects["secret"] = [secret("web:hunter2\n")]
+    world.kubectl.objects |= {"secret": [secret("web:hunter2\n")], **workloads(world.cr)}
     world.kubectl.outputs |= {"logs sessions-0 memcached": LOG, "version ": "Client Version: v1.32.0"}
     for obj in world.pods:
         obj["spec"]["containers"].append({"name": "envoy", "args": ["--token", "hunter2"]})

@@ -17,6 +17,9 @@ sessions-1 node-2 1.6.45  3h12m 41%/64Mi  87%     0 12/995
 """
 
 
+RESUME = "Run `kubectl memcached resume sessions -n shop --context=prod`."
+
+
 def secret(content: str = "web:secret\n") -> dict[str, Any]:
     """The Secret with memcached's users."""
     data = {"users": base64.b64encode(content.encode()).decode()}
@@ -67,14 +70,18 @@ def test_secret_is_in_no_output(content: str, problem: str, world: World, run: R
     assert "hunter2" not in json.dumps(world.kubectl.calls())
 
 
-def test_problem_has_its_message_once_and_its_remedy(world: World, run: Run) -> None:
+@pytest.mark.parametrize(("paused", "remedy"), [(True, RESUME), (False, "See the Degraded condition.")])
+def test_problem_has_its_message_once_and_no_other_remedy_than_in_it(
+    paused: bool, remedy: str, world: World, run: Run
+) -> None:
+    """Every message of ImageUnavailable has a remedy. A Deployment can be paused when the spec is not any more."""
     states = {"Available": "True", "Progressing": "True", "Degraded": "True", "Ready": "False"}
-    world.use(memcached(states=states, Degraded="ImageUnavailable", Ready="ImageUnavailable", Progressing="Paused"))
+    reasons = {"Degraded": "ImageUnavailable", "Ready": "ImageUnavailable", "Progressing": "Paused"}
+    world.use(memcached({"rollout": {"paused": paused}}, states, **reasons))
     result = run("status", "sessions", "--context=prod")
     assert result.code == 1
     assert result.output.count("message of ImageUnavailable") == 1
-    assert "Remedy: Correct the field that the message names, such as `spec.image`" in result.output
-    assert "Remedy: Run `kubectl memcached resume sessions -n shop --context=prod`." in result.output
+    assert re.findall("Remedy: (.*)", result.output) == [remedy]
 
 
 def test_notice_is_shown_although_nothing_is_degraded(world: World, run: Run) -> None:

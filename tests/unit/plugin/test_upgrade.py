@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from contextlib import AbstractContextManager, nullcontext
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -94,26 +95,84 @@ def test_degraded_cache_with_another_name_of_the_image_does_not_stop_the_others(
 
 @pytest.mark.parametrize(("container", "changed"), [("agent", {}), ("memcached", {"metadata": {"generation": 100}})])
 @pytest.mark.parametrize("reason", [PULL, CRASH, LATE])
-def test_cache_that_becomes_degraded_for_another_cause_is_skipped(
+def test_cache_that_becomes_degraded_for_another_cause_is_late(
     reason: str, container: str, changed: Object, run: Run
 ) -> None:
-    fleet = Fleet(cr("a"), cr("b"), broken={"a": reason}, container=container, meanwhile={"a": changed})
-    result = run(fleet, "upgrade", "-A", "--yes")
-    assert (result.code, result.error, fleet.crs["b"]["spec"]["image"]) == (1, "", NEW)
-    assert f"shop/a is skipped: it is degraded: {message(reason, container)}" in result.output.splitlines()
+    for at_once, image in ((1, OLD), (2, NEW)):
+        fleet = Fleet(cr("a"), cr("b"), broken={"a": reason}, container=container, meanwhile={"a": changed})
+        result = run(fleet, "upgrade", "-A", "--yes", f"--at-once={at_once}")
+        assert (result.code, fleet.crs["b"]["spec"]["image"]) == (1, image), "it keeps its place of --at-once"
+        assert f"shop/a is late: it is degraded: {message(reason, container)}" in result.output.splitlines()
 
 
-@pytest.mark.parametrize(("words", "limit"), [((), "15m"), (("--timeout=1h30m",), "1h30m")])
-def test_cache_that_is_not_ready_in_time_is_skipped(
-    words: tuple[str, ...], limit: str, run: Run, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes on for a minute when it is read."""
+    monkeypatch.setattr(upgrade, "time", SimpleNamespace(monotonic=count(0.0, 60.0).__next__, sleep=bool))
+
+
+STOPPED = (
+    "shop/a is not ready, and --at-once 1 allows no other change. 1 cache unchanged. To go on, run the same command "
+    "again, or with --except shop/a to leave it out"
+)
+
+
+@pytest.mark.usefixtures("minutes")
+@pytest.mark.parametrize(
+    ("words", "size", "limit"), [((), 2, "15m"), ((), 3, "48m"), (("--timeout=1h30m",), 3, "1h30m")]
+)
+def test_cache_that_is_not_ready_in_time_is_late_and_stops_the_others(
+    words: tuple[str, ...], size: int, limit: str, run: Run
 ) -> None:
-    clock = SimpleNamespace(monotonic=count(0.0, 60.0).__next__, sleep=bool)
-    monkeypatch.setattr(upgrade, "time", clock)
-    fleet = Fleet(cr("a"), cr("b"), slow=["a"])
+    rollout: Object = {"rollout": {"warmUp": {}}} if size == 3 else {}
+    fleet = Fleet(cr("a", size=size, **rollout), cr("b"), slow=["a"])
     result = run(fleet, "upgrade", "-A", "--yes", *words)
-    assert (result.code, result.error, fleet.crs["b"]["spec"]["image"]) == (1, "", NEW)
-    begin = f"shop/a is skipped: it is not ready after {limit}: message of Rolling Out"
-    assert any(line.startswith(begin) for line in result.output.splitlines())
+    assert (result.code, result.error, fleet.crs["b"]["spec"]["image"]) == (1, STOPPED, OLD)
+    assert any(
+        line.startswith(f"shop/a is late: it is not ready after {limit}: message of Rolling Out")
+        for line in result.output.splitlines()
+    )
+    again = run(fleet, "upgrade", "-A", "--yes", *words)
+    assert (again.code, again.error, len(fleet.calls)) == (1, STOPPED, 1), "the next run waits for it first"
+    (option,) = re.findall(r"--except \S+", again.error)
+    assert run(fleet, "upgrade", "-A", "--yes", *option.split()).code == 0
+    assert fleet.crs["b"]["spec"]["image"] == NEW
+
+
+@pytest.mark.usefixtures("minutes")
+@pytest.mark.parametrize(
+    ("at_once", "slow", "begun"),
+    [(1, "a", "a"), (1, "d", "abcd"), (2, "a", "abcde"), (2, "bd", "abcd"), (3, "abc", "abc")],
+)
+def test_no_more_caches_than_at_once_are_not_ready(at_once: int, slow: str, begun: str, run: Run) -> None:
+    fleet = Fleet(*(cr(name) for name in "abcde"), slow=slow)
+    result = run(fleet, "upgrade", "-A", "--yes", f"--at-once={at_once}", "-o", "json")
+    assert (result.code, "".join(name for name, _ in fleet.calls)) == (1, begun)
+    assert max(len(unready) for _, unready in fleet.calls) < at_once
+    states = {each["name"]: each["state"] for each in json.loads(result.output)["caches"]}
+    expected = {name: "late" if name in slow else "done" for name in begun}
+    assert states == {**dict.fromkeys("abcde", "change"), **expected}
+
+
+@pytest.mark.usefixtures("minutes")
+@pytest.mark.parametrize(("at_once", "begun"), [(1, []), (2, ["c"])])
+def test_caches_that_another_run_has_begun_count_together(at_once: int, begun: list[str], run: Run) -> None:
+    running = [cr(name, image=NEW) for name in "ab"]
+    for found in running:
+        found["status"] = memcached(None, {"Progressing": "True", "Ready": "False"}, Progressing="RollingOut")["status"]
+    fleet = Fleet(*running, cr("c"), slow="a")
+    result = run(fleet, "upgrade", "-A", "--yes", f"--at-once={at_once}")
+    assert (result.code, [name for name, _ in fleet.calls]) == (1, begun)
+    assert any(line.startswith("shop/b is ready") for line in result.output.splitlines())
+
+
+@pytest.mark.usefixtures("minutes")
+def test_late_cache_that_becomes_ready_is_done(run: Run) -> None:
+    fleet = Fleet(*(cr(name) for name in "abcdef"), reads={"a": 9})
+    result = run(fleet, "upgrade", "-A", "--yes", "--at-once=2")
+    assert (result.code, result.output.splitlines()[-1]) == (0, f"6 of 6 upgraded to {NEW}.")
+    begins = [line for line in result.output.splitlines() if line.startswith("shop/a is ")]
+    assert [" ".join(line.split()[2:3]).strip(":") for line in begins] == ["late", "ready"]
 
 
 @pytest.mark.parametrize("limit", ["", "0s", "15", "1m1h", "-1m"])
@@ -194,13 +253,15 @@ def test_lost_reply_to_a_change_is_not_a_skipped_cache(run: Run) -> None:
         ),
     ],
 )
-def test_cache_that_another_client_changes_meanwhile_does_not_stop_the_others(
+def test_cache_that_another_client_changes_meanwhile_does_not_stop_the_others_once_it_is_ready(
     changed: Object | None, reason: str, run: Run
 ) -> None:
     fleet = Fleet(cr("a"), cr("b"), meanwhile={"a": changed})
     result = run(fleet, "upgrade", "-A", "--yes")
     assert (result.code, result.error, fleet.crs["b"]["spec"]["image"]) == (1, "", NEW)
-    assert f"shop/a is skipped: {reason}" in result.output.splitlines()
+    state = "late" if "paused" in reason else "skipped"
+    assert f"shop/a is {state}: {reason}" in result.output.splitlines()
+    assert fleet.calls[1:] == [("b", ["a"] if "deleted" in reason and changed else [])], "a deleted one does not count"
 
 
 def test_message_of_the_cluster_is_one_line_that_does_not_control_the_terminal(run: Run) -> None:
@@ -213,6 +274,22 @@ def test_canary_that_is_skipped_stops_the_upgrade(run: Run) -> None:
     result = run(fleet, "upgrade", "-A", "--canary", "canary=yes", "--yes")
     assert (result.code, fleet.calls) == (1, [])
     assert "No canary has the image. shop/c is skipped: kustomize-controller sets its image" in result.error
+
+
+@pytest.mark.parametrize("names", [("a", "web/b"), ("web/b", "shop/a"), ("shop/a", "shop/c", "web/b")])
+@pytest.mark.parametrize("namespace", ["", "shop", "web", "other"])
+def test_canaries_are_found_in_the_namespaces_of_the_named_caches(
+    namespace: str, names: tuple[str, ...], run: Run
+) -> None:
+    canary, other = cr("b", labels={"canary": "yes"}), cr("d", labels={"canary": "yes"})
+    canary["metadata"]["namespace"] = other["metadata"]["namespace"] = "web"
+    fleet = Fleet(cr("a"), canary, cr("c"), other, namespace=namespace)
+    words = ("upgrade", *names, "--yes", "--canary")
+    result = run(fleet, *words, "canary=yes")
+    assert (result.code, fleet.calls[0]) == (0, ("b", []))
+    assert "d" not in dict(fleet.calls), "it is not one of the named caches"
+    error = "None of the caches has the labels canary=no of --canary."
+    assert run(fleet, *words, "canary=no").error == error
 
 
 def test_one_canary_with_the_image_is_enough(run: Run) -> None:
@@ -251,6 +328,17 @@ def test_list_does_not_promise_what_admission_does_not_say(run: Run) -> None:
     (listed,) = json.loads(run(fleet, "upgrade", "a", "--dry-run", "-o", "json").output)["caches"]
     assert listed["itemsKept"] is None
     assert "not known: admission does not say it" in run(fleet, "upgrade", "a", "--dry-run").output
+
+
+def test_progress_counts_each_dry_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[int] = []
+
+    def progress(_: str, number: int) -> AbstractContextManager[SimpleNamespace]:
+        return nullcontext(SimpleNamespace(step=lambda: steps.append(number)))
+
+    monkeypatch.setattr(upgrade, "progress", progress)
+    assert run(Fleet(*(cr(name) for name in "abc"), denied="ac"), "upgrade", "-A", "--dry-run").code == 1
+    assert steps == [3, 3, 3]
 
 
 def test_result_of_an_upgrade_that_has_stopped_is_written_as_json(run: Run) -> None:
@@ -303,6 +391,19 @@ def test_release_of_the_default_image_is_not_replaced(image: str, run: Run) -> N
 def test_default_image_without_a_plain_release_replaces_others(default: str, run: Run) -> None:
     fleet = Fleet(cr("a"), cr("b", image="memcached:1.6.45"), default=default)
     assert (run(fleet, "upgrade", "-A", "--yes").code, len(fleet.calls)) == (0, 2)
+
+
+def test_commands_for_known_problems_help_where_the_default_image_has_them_too(run: Run) -> None:
+    """An administrator can set the default image. A cache can also have none in its spec."""
+    for image in (OLD, "docker.io/library/memcached:1.6.38", ""):
+        (notice,) = problem_notice(MemcachedSpec(), image or OLD, {"namespace": "shop", "name": "a"})
+        found = cr("a", image=image)
+        found["status"]["conditions"][2]["message"] = f"All components are healthy. {notice}"
+        for text in (notice, run(Fleet(found, default=OLD), "status", "-A").output):
+            fleet = Fleet(cr("a", image=image or OLD), default=OLD)
+            (words,) = commands(text)
+            assert run(fleet, *words).code == 0
+            assert fleet.crs["a"]["spec"]["image"].endswith("memcached:1.6.45")
 
 
 def test_each_printed_command_keeps_the_variant_of_the_image(run: Run) -> None:
@@ -400,6 +501,6 @@ def test_fleet_shows_unready_caches_first_and_known_problems_as_the_operator_wri
     lines = [line.split() for line in result.output.splitlines()]
     assert [line[0] for line in lines[1:4]] == ["shop/c", "shop/a", "shop/b"]
     assert "message of PodsCrashing" in result.output
-    assert "run `kubectl memcached upgrade -n shop b`" in result.output
+    assert f"run `kubectl memcached upgrade -n shop b --to {NEW}`" in result.output
     assert result.output.splitlines()[-1] == "2 of 3 caches are ready, 1 has an image with known problems."
     assert result.code == 1

@@ -1,9 +1,12 @@
 """`upgrade`: the image, the caches and the owners that it accepts, and what it makes of other texts."""
 
+from typing import Any
+
 import pytest
 
 from kubectl_memcached.errors import ExitCode
-from kubectl_memcached.model import owners, upgrading
+from kubectl_memcached.model import owners, units, upgrading
+from memcached_api.memcached.warm_up import WarmUp, timeout_seconds
 from unit.plugin.conftest import Run
 from unit.plugin.fleet import NEW, OLD, PULL, Fleet, cr, runner
 
@@ -119,3 +122,23 @@ def test_text_of_another_client_is_not_a_notice_of_the_operator(release: str, co
     found = cr("b")
     found["status"]["conditions"][2]["message"] = f"All components are healthy. {forged}"
     assert (upgrading.corrected_in(found), upgrading.remedy(found, ())) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("size", "rollout", "limit"),
+    [
+        (3, {"warmUp": {}}, "48m"),
+        (3, {"warmUp": {"timeout": "1h30m"}}, "4h33m"),
+        (3, {"warmUp": {"timeout": "5m"}, "minReadySeconds": 60}, "21m"),
+        (None, {"warmUp": {}}, "16m"),
+        (None, {}, "15m"),
+        (0, {"warmUp": {}}, "15m"),
+        (3, {"warmUp": None}, "15m"),
+        (20, {}, "20m"),
+        (3, {"minReadySeconds": 600}, "33m"),
+    ],
+)
+def test_time_of_a_cache_follows_from_its_pods(size: int | None, rollout: dict[str, Any], limit: str) -> None:
+    found = cr("a", rollout=rollout, size=size)
+    assert units.duration(upgrading.time_limit(found)) == limit
+    assert timeout_seconds(WarmUp()) == upgrading.WARM_UP

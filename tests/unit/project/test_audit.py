@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support import programs
+
 ROOT = Path(__file__).parents[3]
 WITHOUT_DATA = """
 import sys, requests
@@ -23,8 +25,8 @@ sys.exit(audit())
 
 def command() -> list[str]:
     """The arguments of pip-audit in the target."""
-    shown = subprocess.run(["make", "--dry-run", "audit"], cwd=ROOT, capture_output=True, text=True, check=True)
-    program, *arguments = shlex.split(shown.stdout.splitlines()[-1])
+    shown = programs.output(["make", "--dry-run", "audit"], cwd=ROOT)
+    program, *arguments = shlex.split(shown.splitlines()[-1])
     assert program.endswith("/pip-audit")
     return arguments
 
@@ -35,7 +37,7 @@ def without_data(arguments: list[str], tmp_path: Path) -> subprocess.CompletedPr
     lock.write_text(f"example==1.0 --hash=sha256:{'0' * 64}\n")
     options = [word for word in arguments if word.startswith("--")]
     words = [sys.executable, "-c", WITHOUT_DATA, *options, "-r", str(lock)]
-    return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    return programs.run(words, cwd=tmp_path)
 
 
 def test_missing_data_is_a_failure(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def child(key: Key = DEPLOYMENT, **spec: Any) -> Object:
 
 def snapshot_of(cache: Cache) -> Snapshot:
     """The snapshot of the Memcached."""
-    return gather(cache, KIND, CR, frozenset())
+    return gather(cache, KIND, CR, {})
 
 
 class Owner:

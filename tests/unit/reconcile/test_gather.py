@@ -9,6 +9,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_operator.kind import ReconciledKind, Reference, Snapshot
+from memcached_operator.kube.knowledge import LISTED, UNLISTED, Knowledge, Known
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.reconciler import Reconciler, gather
@@ -33,13 +34,13 @@ def member(name: str, replica_set: str = "cache-abc") -> Object:
 def snapshot_of(
     kind: ReconciledKind,
     *objects: tuple[Resource, Object],
-    missing: frozenset[tuple[Resource, str | None]] = frozenset(),
+    known: Known | None = None,
 ) -> Snapshot:
     """The snapshot of a Memcached in a cache with these objects."""
     cache = whole_cache()
     for resource, obj in objects:
         cache.put(resource, obj)
-    return gather(cache, kind, builders.memcached(), missing)
+    return gather(cache, kind, builders.memcached(), known or {})
 
 
 def test_snapshot_has_the_children_by_resource_and_name() -> None:
@@ -88,17 +89,18 @@ def test_snapshot_has_the_workload_that_lost_its_owner_reference(changes: dict[s
     assert (snapshot.workload(DEPLOYMENTS) is None) is (bool(changes) and not found)
 
 
-def test_snapshot_names_the_missing_resources_of_its_kind_and_namespace_only() -> None:
-    other = Resource("example.com", "v1", "Other", "others")
+def test_snapshot_has_the_knowledge_of_the_resources_of_its_kind_and_namespace_only() -> None:
+    def known(kind: ReconciledKind, namespace: str | None) -> Knowledge:
+        return snapshot_of(kind, known={(MONITORS, namespace): UNLISTED}).known(MONITORS)
+
     kind = ReconciledKind(
         MEMCACHEDS, "memcached", (MONITORS,), KIND.workloads, KIND.plan, KIND.status, optional=(MONITORS,)
     )
-    assert snapshot_of(kind, missing=frozenset({(MONITORS, None), (other, None)})).missing == {MONITORS}
-    assert snapshot_of(kind, missing=frozenset({(MONITORS, "test")})).missing == {MONITORS}
-    assert snapshot_of(kind, missing=frozenset({(MONITORS, "other")})).missing == set()
-    assert snapshot_of(KIND, missing=frozenset({(MONITORS, None)})).missing == set()
     naming = replace(KIND, references=(Reference(MONITORS, lambda _: (), lambda _: None),))
-    assert snapshot_of(naming, missing=frozenset({(MONITORS, None)})).missing == {MONITORS}
+    observing = replace(KIND, foreign=replace(KIND.foreign, resources=(MONITORS,)))
+    for reading in (kind, naming, observing):
+        assert [known(reading, each) for each in (None, "test", "other")] == [UNLISTED, UNLISTED, LISTED]
+    assert known(KIND, None) == LISTED
 
 
 class Counted:

@@ -205,7 +205,9 @@ def check_waits_for(
     run_scenario(scenario, *kinds, sync_period=sync_period)
 
 
-@pytest.mark.parametrize("resource", [DEPLOYMENTS, SERVICES, PODS], ids=lambda resource: resource.plural)
+@pytest.mark.parametrize(
+    "resource", [DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, PODS], ids=lambda resource: resource.plural
+)
 def test_no_object_is_reconciled_before_its_children_are_listed(
     monkeypatch: pytest.MonkeyPatch, resource: Resource
 ) -> None:
@@ -247,7 +249,7 @@ def monitored() -> ReconciledKind:
         monitor = builders.owned(snapshot.cr, MONITORS)
         meta = {"name": "cache", "namespace": "test", "labels": monitor["metadata"]["labels"]}
         found = kind.plan(snapshot, now)
-        optional = () if MONITORS in snapshot.missing else ({**monitor, "metadata": meta, "spec": {}},)
+        optional = () if not snapshot.is_listed(MONITORS) else ({**monitor, "metadata": meta, "spec": {}},)
         return replace(found, children=(*(found.children or ()), *optional))
 
     return replace(kind, owns=(*kind.owns, MONITORS), plan=plan, optional=(MONITORS,))
@@ -285,6 +287,7 @@ def test_missing_optional_resource_is_created_when_it_is_served(
 def test_optional_resource_that_cannot_be_listed_does_not_delay_the_kind(
     monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
+    monkeypatch.setattr("memcached_operator.reconcile.manager.START_GRACE", 0.01)
     failing = fail_lists(monkeypatch, ApiError(code, "", "not now"), MONITORS)
 
     async def scenario(api: Api, manager: Manager) -> None:
@@ -310,8 +313,7 @@ def test_optional_resource_that_cannot_be_listed_in_one_namespace_is_kept_in_the
     async def scenario(api: Api, manager: Manager) -> None:
         await until(lambda: monitor in api.objects)
         forbidden.set()
-        reflectors = [each for each in vars(manager)["_reflectors"] if each.resource == MONITORS]
-        await until(lambda: [each.missing for each in reflectors] == [False, True])
+        await until(lambda: vars(manager)["_knowledge"][MONITORS, "other"].has_failed)
         deleted = api.put(monitor, api.objects[monitor])
         del api.objects[monitor]
         manager.handle_event(MONITORS, "deleted", deleted)

@@ -36,7 +36,7 @@ class World:
 
     def __init__(self) -> None:
         self.events: list[Object] = [event()]
-        self.error: ApiError | None = None
+        self.error: Exception | None = None
         self.hangs = False
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
@@ -255,6 +255,29 @@ def test_failed_read_releases_a_held_status(error: ApiError) -> None:
         assert not world.reader.delays_status(KEY)
 
     run(scenario)
+
+
+def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        world.error = ValueError("defect")
+        world.reconcile(stuck(), status=REPORTED)
+        for seconds in (0, 1, 2, 4):
+            await world.pass_time(seconds)
+        assert 2 <= len(world.reads) <= 4
+        assert world.changed == {KEY: 1}
+        world.reconcile(stuck(), status=REPORTED)
+        assert not world.reader.delays_status(KEY)
+        world.error = None
+        other = Key(MEMCACHEDS, "test", "other")
+        world.reconcile(stuck(), key=other)
+        await world.pass_time(2 * READ_PERIOD)
+        assert world.changed == {KEY: 2, other: 1}
+        assert world.reconcile(stuck()) == (event(),)
+
+    run(scenario)
+    assert "Memcached test/cache: unexpected error in mount-events, please report it; retrying in" in caplog.text
 
 
 def test_other_statuses_are_not_held() -> None:

@@ -155,6 +155,10 @@ REASONS = {
         changed(ownerReferences=[EARLIER[0] | {"kind": "Redis", "name": "r"}]),
         "Deployment cache belongs to Redis r",
     ),
+    "of another owner, whose name is not one": (
+        changed(ownerReferences=[EARLIER[0] | {"kind": "Redis", "name": "a\nb"}]),
+        'Deployment cache belongs to Redis "a\\nb"',
+    ),
     "foreign": (
         copied(labels={}),
         "Deployment cache exists and is not managed by this operator",

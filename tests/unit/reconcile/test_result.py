@@ -10,9 +10,21 @@ IMMUTABLE_FIELD = ApiError(422, "Invalid", 'spec.podManagementPolicy: Invalid va
 DENIED = ApiError(422, "Invalid", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: missing label team")
 DENIED_BY_WEBHOOK = ApiError(400, "BadRequest", 'admission webhook "a.b" denied the request: label team is required')
 REMEDIES: list[tuple[Resource, ApiError, str]] = [
-    (SERVICES, IMMUTABLE_ADDRESS, "Run kubectl delete -n test --cascade=orphan service/cache. The controller creates"),
-    (STATEFULSETS, IMMUTABLE_SPEC, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
-    (STATEFULSETS, IMMUTABLE_FIELD, "Run kubectl delete -n test --cascade=orphan statefulset/cache, which keeps the"),
+    (
+        SERVICES,
+        IMMUTABLE_ADDRESS,
+        "Run kubectl delete -n test --cascade=orphan --wait=false service/cache. The controller creates",
+    ),
+    (
+        STATEFULSETS,
+        IMMUTABLE_SPEC,
+        "Run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache, which keeps the",
+    ),
+    (
+        STATEFULSETS,
+        IMMUTABLE_FIELD,
+        "Run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache, which keeps the",
+    ),
     (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
     (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
     (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
@@ -32,6 +44,19 @@ def test_error_that_does_not_end_by_itself_has_a_remedy(resource: Resource, erro
     assert remedy or problem.message == cause
 
 
+RIVALS = {
+    "": "Delete or rename it, or use another name for this Memcached",
+    "A or for B": "This operator creates it for only one of the two. Use another name for A or for B",
+}
+
+
+@pytest.mark.parametrize(("rivals", "remedy"), RIVALS.items())
+def test_object_that_this_operator_would_create_again_is_not_to_be_deleted(rivals: str, remedy: str) -> None:
+    result = Result()
+    result.conflict(Key(SERVICES, "test", "cache"), "Service cache is X", "Memcached", is_copy=False, rivals=rivals)
+    assert [each.message for each in result.problems] == [f"Service cache is X. The object is not modified. {remedy}"]
+
+
 def test_copies_are_one_problem_with_one_command() -> None:
     result = Result()
     for resource in (STATEFULSETS, SERVICES):
@@ -42,7 +67,10 @@ def test_copies_are_one_problem_with_one_command() -> None:
     assert problem.reason == "Conflict"
     copies = "StatefulSet cache has another value of spec.x; Service cache has another value of spec.x"
     assert f"because they differ: {copies}. To have them created again, run" in problem.message
-    assert "run kubectl delete -n test --cascade=orphan statefulset/cache service/cache. This keeps" in problem.message
+    assert (
+        "run kubectl delete -n test --cascade=orphan --wait=false statefulset/cache service/cache. This keeps"
+        in problem.message
+    )
     assert result.requeue_after == CONFLICT_PERIOD
 
 

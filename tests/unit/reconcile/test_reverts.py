@@ -9,6 +9,7 @@ from memcached_api.images import Images
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.memcached.interventions import restart
 from memcached_operator.reconcile import reverts
 from memcached_operator.reconcile.apply import Applier, build_intent
 from memcached_operator.reconcile.reconciler import gather
@@ -58,7 +59,7 @@ class Fight:
         """The controller writes the child once, after some seconds."""
         self.now += after
         found = None if deleted else live or self.live()
-        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, self.key, self.child, found)))
+        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, self.key, self.child, found, restart)))
 
     @property
     def messages(self) -> list[str]:
@@ -82,6 +83,17 @@ def test_second_change_is_reported_with_its_field_manager_once() -> None:
         fight.revert()
     assert fight.messages == [message], "it must not change, or it would cause status writes"
     assert fight.reverts.report(fight.cr).requeue_after == WINDOW
+
+
+@pytest.mark.parametrize(("manager", "expected"), [("kube-controller-manager", True), ("kubectl", False)])
+def test_autoscaler_is_known_from_its_second_change_on_for_an_hour(manager: str, expected: bool) -> None:
+    fight = Fight(manager)
+    fight.revert()
+    assert not fight.reverts.is_autoscaled(fight.cr)
+    fight.revert()
+    assert fight.reverts.is_autoscaled(fight.cr) == expected
+    fight.now += WINDOW
+    assert not fight.reverts.is_autoscaled(fight.cr)
 
 
 def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> None:
@@ -246,7 +258,7 @@ def test_all_services_of_slots_are_limited() -> None:
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reverts, "MAX_RECORDS", 5)
+    monkeypatch.setattr(reverts, "MAX_BYTES", 8000)
     fight = Fight()
     for number in range(6):
         fight.cr = reported(f"cr-{number}")
@@ -257,6 +269,36 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fight.messages
     fight.cr = reported("cr-1")
     assert fight.messages
+
+
+def test_bytes_are_those_of_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write of a child, of many, costs as much as with few."""
+    fight = Fight()
+    monkeypatch.setattr(reverts, "MAX_BYTES", 20 * reverts.RECORD_BYTES)
+    keys = [Key(SERVICES, "test", f"cache-{slot}") for slot in range(5)]
+    for number in range(300):
+        fight.cr, fight.key = reported(f"cr-{number % 7}"), keys[number % 5]
+        fight.manager = f"client-{number % 3}"
+        fight.revert(after=1, deleted=number % 11 == 0)
+        if number % 13 == 0:
+            fight.reverts.forget(fight.cr, fight.key)
+        remembered = [record for children in vars(fight.reverts)["_records"].values() for record in children.values()]
+        assert vars(fight.reverts)["_bytes"] == sum(record.weight for record in remembered) <= reverts.MAX_BYTES
+        assert all(record.weight == record.weigh() for record in remembered)
+
+
+def test_only_the_children_of_the_last_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So one that does not exist counts as deleted by another client only if it is known that it existed."""
+    monkeypatch.setattr(reverts, "MAX_WRITTEN", 10)
+    fight = Fight()
+    for number in (*range(5), *range(5), 4):
+        fight.reverts.remember(
+            reported(f"cr-{number}"), frozenset(Key(SERVICES, "test", str(each)) for each in range(4))
+        )
+    assert list(vars(fight.reverts)["_written"]) == ["cr-3", "cr-4"]
+    fight.reverts.remember(reported("cr-3"), frozenset())
+    fight.reverts.remember(reported("cr-5"), frozenset([KEY]))
+    assert list(vars(fight.reverts)["_written"]) == ["cr-4", "cr-3", "cr-5"]
 
 
 def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
@@ -273,7 +315,7 @@ def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
     requested: list[bool] = []
     result = Result()
     for _ in range(50):
-        snapshot = gather(cache, kind, cr, frozenset())
+        snapshot = gather(cache, kind, cr, {})
         requested.append(applier.would_create(kind, snapshot, [service]))
         result = asyncio.run(applier.apply_all(kind, snapshot, [service]))
         if live := api.objects.pop(key, None):

@@ -32,7 +32,7 @@ def made(*pods: Object) -> Cache:
 
 def names(cache: Cache) -> list[str]:
     """The names of the pods in a snapshot."""
-    snapshot = gather(cache, KIND, builders.memcached(), frozenset())
+    snapshot = gather(cache, KIND, builders.memcached(), {})
     return sorted(pod["metadata"]["name"] for pod in snapshot.pods)
 
 

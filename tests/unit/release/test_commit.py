@@ -1,7 +1,6 @@
 """The changes of a release's commit: version, changelog, table, images and base image."""
 
 import re
-import subprocess
 import tomllib
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,6 +13,7 @@ from release.commit import changelog, places, plan
 from release.commit.versions import check_newer, parse
 from release.errors import ReleaseError
 from release.output.images import Names
+from support import programs
 from unit.config.rendered import ROOT
 from unit.release.trees import files
 
@@ -156,6 +156,6 @@ EXAMPLES = ("api/memcached_api/shared/rules/monitoring.py", "charts/", "docs/rel
 
 def test_no_other_file_names_an_image_of_this_version() -> None:
     words = ["git", "grep", "-lIE", rf"memcached-operator(-\w+)?:v?{re.escape(project_version())}", "--", "."]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = programs.run(words, cwd=ROOT)
     found = {name for name in done.stdout.split() if not name.startswith((*GENERATED, *EXAMPLES))}
     assert found - {place.file for place in places.PLACES} == set(), "add it to tools/release/commit/places.py"

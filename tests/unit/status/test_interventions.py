@@ -1,13 +1,20 @@
+from collections.abc import Callable, Sequence
+
 import pytest
 
+from memcached_api.images import Images
+from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.field_managers import Manager, Path
-from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key, Object
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS, Key, Object
+from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.memcachedproxy.controller import memcachedproxy as memcachedproxy_kind
 from memcached_operator.status.interventions import REPLICAS, RESTART, Change, reverted
 from memcached_operator.status.reports import of_interventions
-from unit.builders import appservice, memcached
+from unit.builders import appservice, memcached, memcachedproxy
 
 CR = memcached()
+IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
 IMAGE: Path = ("spec", "template", "spec", "containers")
 LABEL: Path = ("metadata", "labels", "app.kubernetes.io/name")
 DOWNSCALED: Object = {"metadata": {"annotations": {"downscaler/original-replicas": "3"}}}
@@ -57,21 +64,50 @@ REMEDIES: dict[str, tuple[Change, str, str]] = {
     "key with a dot": (Change(None, [("metadata", "labels", "v1.2")]), "metadata.labels[v1.2]", "The audit log"),
     "other client": (Change(Manager("helm"), [LABEL]), "Field manager: helm", "spec.inheritedMetadata"),
     "deletion": (Change(None, deleted=True), "deleted it repeatedly, and the controller created it", "The audit log"),
-    "restart": (
+    "restart of a kind without a field for it": (
         Change(Manager("kubectl-rollout"), [RESTART]),
-        "kubectl rollout restart was reverted, because spec.rollout.restartedAt",
-        "kubectl memcached restart cache -n test",
+        "changed spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt] repeatedly",
+        "Change the Memcached instead: kubectl edit -n test memcached cache",
     ),
 }
 
 
 @pytest.mark.parametrize(("change", "cause", "remedy"), REMEDIES.values(), ids=REMEDIES.keys())
-def test_message_names_the_client_and_its_remedy(change: Change, cause: str, remedy: str) -> None:
+@pytest.mark.parametrize("form", [list, tuple])
+def test_message_names_the_client_and_its_remedy(
+    change: Change, cause: str, remedy: str, form: Callable[[Sequence[Path]], Sequence[Path]]
+) -> None:
+    change = change._replace(fields=form(change.fields))
     intervention = reverted(CR, Key(STATEFULSETS, "test", "cache"), change)
     assert intervention.reason == ("ScaledByAutoscaler" if "A Horizontal" in remedy else "ChangesReverted")
     assert intervention.message.startswith("StatefulSet cache: ")
     assert cause in intervention.message
     assert remedy in intervention.message
+
+
+RESTARTS: dict[str, tuple[ReconciledKind, Object, str]] = {
+    "Memcached": (
+        memcached_kind(IMAGES),
+        memcached(),
+        "To replace the pods, whose items are lost, run kubectl memcached restart cache -n test, or set "
+        "spec.rollout.restartedAt to the current time",
+    ),
+    "MemcachedProxy": (
+        memcachedproxy_kind(IMAGES),
+        memcachedproxy(),
+        "To replace the pods, set spec.rollout.restartedAt to the current time: "
+        "kubectl edit -n test memcachedproxy front",
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "cr", "remedy"), RESTARTS.values(), ids=RESTARTS)
+def test_restart_has_the_remedy_of_the_kind(kind: ReconciledKind, cr: Object, remedy: str) -> None:
+    """Only a Memcached has items, and a command of the plugin."""
+    name = cr["metadata"]["name"]
+    change = Change(Manager("kubectl-rollout"), [RESTART])
+    message = reverted(cr, Key(DEPLOYMENTS, "test", name), change, kind.restart).message
+    assert message.endswith(f"sets this time. Field manager: kubectl-rollout. {remedy}")
 
 
 def test_message_names_the_kind() -> None:

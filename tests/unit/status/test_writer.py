@@ -375,3 +375,23 @@ def test_creation_is_not_reported_if_the_next_event_waits_already() -> None:
     asyncio.run(scenario())
     found = [(event["involvedObject"]["name"], event["reason"]) for event in api.objects.values()]
     assert sorted(found) == [("a", available.reason), ("b", "Created"), ("b", available.reason)]
+
+
+def test_unexpected_error_of_one_event_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    api = Api()
+    recorder = Recorder(api.client)
+
+    def defective() -> None:
+        raise ValueError("defect")
+
+    api.hooks["create"] = [defective]
+
+    async def scenario() -> None:
+        recorder.record(builders.memcached(), [Report("RolloutStarted", text) for text in "ab"])
+        task = asyncio.create_task(recorder.run())
+        await until(lambda: api.objects)
+        task.cancel()
+
+    asyncio.run(scenario())
+    assert [event["message"] for event in api.objects.values()] == ["b"]
+    assert "unexpected error, please report it: Event test/cache." in caplog.text

@@ -5,7 +5,6 @@ import errno
 import os
 import socket
 import ssl
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from memcached_webhooks import certwatcher
 from memcached_webhooks.certwatcher import CertWatcher
 from memcached_webhooks.metrics import Metrics
+from support import programs
 from support.streams import until, unverified
 
 from .pairs import EXPIRY, common_name, pair, write
@@ -244,15 +244,11 @@ def test_encrypted_key_does_not_prompt_for_a_passphrase(tmp_path: Path):
     write(tmp_path, certificate, encrypted)
     controller, terminal = os.openpty()
     try:
-        done = subprocess.run(
+        done = programs.run(
             [sys.executable, "-c", PROGRAM, tmp_path],
             stdin=terminal,
-            capture_output=True,
-            text=True,
             env={"PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,
             timeout=20,
-            check=False,
         )
     finally:
         os.close(controller)

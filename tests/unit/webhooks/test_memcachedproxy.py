@@ -182,3 +182,22 @@ def test_rule_of_the_whole_object_denies() -> None:
     found = respond(VALIDATE, {"memcachedRef": {"name": "front"}})
     assert found.denial is not None
     assert "spec.memcachedRef.name" in str(found.denial)
+
+
+LOW: dict[str, Any] = {"resources": {"limits": {"memory": "32Mi"}}}
+"""A limit that objects may have had before admission rejected it."""
+KEPT: dict[str, tuple[dict[str, Any], bool]] = {
+    "another field": ({**LOW, "size": 5}, False),
+    "the default as a number": ({**LOW, "threads": 2, "maxConnections": 4096}, False),
+    "more threads": ({**LOW, "threads": 3}, True),
+    "TLS": ({**LOW, "tls": {"secretName": "a"}}, True),
+    "another limit that is too low": ({"resources": {"limits": {"memory": "33Mi"}}}, True),
+    "few connections": ({**LOW, "threads": 1, "maxConnections": 100}, False),
+}
+
+
+@pytest.mark.parametrize(("new", "denied"), KEPT.values(), ids=KEPT.keys())
+def test_stored_object_with_a_low_memory_limit_can_be_changed(new: dict[str, Any], denied: bool) -> None:
+    found = respond(VALIDATE, new, LOW).denial
+    assert (found is not None) == denied
+    assert found is None or "spec.resources.limits[memory]" in str(found)

@@ -158,7 +158,7 @@ def cache(**settings: Any) -> dict[str, Any]:
             {**WARM, "image": "memcached:1.6.45"},
             [f"spec.image: {RESTARTS_3}, unless the release is older"],
         ),
-        (None, {"image": "memcached:1.6.42"}, [f"spec.image: {PROBLEMS.format('1.6.42')}"]),
+        (None, {"image": "memcached:1.6.41"}, [f"spec.image: {PROBLEMS.format('1.6.41')}"]),
         ({"image": "memcached:1.6.38"}, {"image": "memcached:1.6.38"}, [f"spec.image: {PROBLEMS.format('1.6.38')}"]),
         (
             WARM,

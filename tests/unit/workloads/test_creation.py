@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
+from memcached_api.remedies import Action
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.status.conditions import timestamp
@@ -17,7 +18,7 @@ from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
 RAISE = "raise ResourceQuota none, or lower spec.size"
-RULES = PodRules("Memcached", surge="set spec.rollout.maxSurge to 0", metadata="spec.podTemplate.metadata")
+RULES = PodRules("Memcached", surge=(Action("set spec.rollout.maxSurge to 0"),))
 DENIED = "is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: pods are kept"
 UNDELETED: Any = {
     "ReplicaFailure": {
@@ -114,8 +115,8 @@ def restoring(labels: str) -> str:
     """The message about a pod without these labels."""
     return (
         "Pod cache-1 has the name of a slot, but lacks labels with which the StatefulSet selects it. The pod is not "
-        f"modified. Restore them: kubectl label --overwrite pod -n test cache-1 {labels}. Or delete it: kubectl "
-        "delete pod -n test cache-1"
+        f"modified. Restore them: kubectl label pod --overwrite -n test cache-1 {labels}. Or delete it: kubectl "
+        "delete pod --wait=false -n test cache-1"
     )
 
 
@@ -152,7 +153,7 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "an Event with another text": (observed(statefulset(), event("no")), ""),
     "an Event with a long text": (
         observed(statefulset(), of_slot(0, "x" * 5000)),
-        f'Pods cannot be created: "pods \\"cache-0\\" {"x" * 985}…"',
+        f'Pods cannot be created: "pods \\"cache-0\\" {"x" * 733}…{"x" * 250}"',
     ),
     "an Event with control characters": (
         observed(statefulset(), of_slot(0, "is\nodd\x1b[31m")),
@@ -202,12 +203,12 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "the pod of another owner": (
         observed(statefulset(), pods=slots(0, 2), taken=[other(owner={"kind": "Job", "name": "a"})]),
         "Pod cache-1 has the name of a slot, and belongs to Job a. The pod is not modified. Delete it: "
-        "kubectl delete pod -n test cache-1",
+        "kubectl delete pod --wait=false -n test cache-1",
     ),
     "a pod without an owner, and a quota": (
         observed(statefulset(), of_slot(2, "is odd"), pods=slots(0), taken=[other()]),
         "Pod cache-1 has the name of a slot, and is not managed by this operator. The pod is not modified. Delete it: "
-        'kubectl delete pod -n test cache-1; Pods cannot be created: pods "cache-2" is odd',
+        'kubectl delete pod --wait=false -n test cache-1; Pods cannot be created: pods "cache-2" is odd',
     ),
     "the pod of another owner with a slot that exists now": (
         observed(statefulset(), pods=slots(0, 1), taken=[other()]),
@@ -236,12 +237,12 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
             taken=[other(owner={"kind": "Job", "name": "a"}, annotations={ORIGIN_ANNOTATION: "{}"})],
         ),
         "Pod cache-1 has the name of a slot, and belongs to Job a. The pod is not modified. Delete it: "
-        "kubectl delete pod -n test cache-1",
+        "kubectl delete pod --wait=false -n test cache-1",
     ),
     "an owner with a strange name": (
         observed(statefulset(1), taken=[other("cache-0", {"kind": "a\nb", "name": "x" * 999})]),
         f'Pod cache-0 has the name of a slot, and belongs to "a\\nb" "{"x" * 100}…". The pod is not modified. '
-        "Delete it: kubectl delete pod -n test cache-0",
+        "Delete it: kubectl delete pod --wait=false -n test cache-0",
     ),
 }
 

@@ -2,6 +2,8 @@
 
 import pytest
 
+from memcached_api.remedies import text_of
+from memcached_operator.appservice.containers import LACKS
 from memcached_operator.kube.resource import Object
 from memcached_operator.workloads.problems import creation
 from memcached_operator.workloads.problems.creation_remedies import remedy
@@ -21,9 +23,9 @@ REMEDIES: dict[str, tuple[str, str]] = {
         "raise ResourceQuota mem,",
     ),
     "quota that needs a limit": ("failed quota: cpu: must specify limits.cpu for: memcached", "spec.resources"),
-    "limit": ("maximum memory usage per Container is 128Mi, but limit is 256Mi", "change the LimitRange"),
-    "request": ("minimum cpu usage per Container is 1, but request is 100m", "change the LimitRange"),
-    "sum": ("maximum cpu usage per Pod is 1, but limit is 2", "change the LimitRange"),
+    "limit": ("maximum memory usage per Container is 128Mi, but limit is 256Mi", "change the LimitRange, or lower"),
+    "request": ("minimum cpu usage per Container is 1, but request is 100m", "change the LimitRange, or raise"),
+    "sum": ("maximum cpu usage per Pod is 1, but limit is 2", "change the LimitRange, or lower"),
     "ratio": (
         "memory max limit to request ratio per Container is 1, but provided ratio is 2.0",
         "change the LimitRange",
@@ -38,7 +40,7 @@ REMEDIES: dict[str, tuple[str, str]] = {
     "default limit of a LimitRange": (
         'Pod "cache-0" is invalid: spec.containers[0].resources.requests: Invalid value: "128Mi": must be less than or '
         "equal to memory limit of 64Mi",
-        "set spec.resources.limits or, for the container agent of a Memcached, spec.agent.resources.limits, or change",
+        "set spec.resources.limits, or set spec.agent.resources.limits for the container agent, or change the LimitR",
     ),
     "label that a policy requires": (
         "ValidatingAdmissionPolicy 'labels' with binding 'labels' denied request: missing required label team",
@@ -70,7 +72,7 @@ REMEDIES: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize(("text", "expected"), REMEDIES.values(), ids=REMEDIES.keys())
 def test_remedy(text: str, expected: str) -> None:
-    advice = remedy(f'pods "cache-0" is forbidden: {text}', RULES)
+    advice = text_of(remedy(f'pods "cache-0" is forbidden: {text}'))
     assert expected in advice
     assert bool(advice) is bool(expected)
 
@@ -78,11 +80,22 @@ def test_remedy(text: str, expected: str) -> None:
 def test_label_of_pods_without_a_field_for_it_is_a_matter_of_the_policy() -> None:
     """An AppService has no pod template."""
     text = "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: missing required label team"
-    assert remedy(text, PodRules("AppService")) == "change the policy"
+    assert PodRules("AppService", lacks=LACKS).advice(remedy(text)) == "change the policy"
+
+
+def test_remedy_is_one_that_the_kind_has() -> None:
+    """An AppService has neither an agent nor spec.podTemplate."""
+    rules = PodRules("AppService", lacks=LACKS)
+    for text, expected in (
+        ("failed quota: cpu: must specify limits.cpu", "spec.resources, or create a LimitRange with default values"),
+        ("maximum memory usage per Container is 1", "change the LimitRange, or lower spec.resources"),
+        ('serviceaccount "default" not found', "create ServiceAccount default in this namespace"),
+    ):
+        assert rules.advice(remedy(text)).removeprefix("set what it names in ") == expected
 
 
 SURGES: dict[str, tuple[Object, str, PodRules, str]] = {
-    "one more pod": (deployment(conditions=FAILING, replicas=3), QUOTA, RULES, f"{RULES.surge}; or {RAISE}"),
+    "one more pod": (deployment(conditions=FAILING, replicas=3), QUOTA, RULES, f"{text_of(RULES.surge)}; or {RAISE}"),
     "one more pod of a kind without the field": (
         deployment(conditions=FAILING, replicas=3),
         QUOTA,

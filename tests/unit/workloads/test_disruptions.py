@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.remedies import text_of
 from memcached_operator.appservice.containers import DISRUPTIONS as OF_APPSERVICE
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import DISRUPTIONS as OF_MEMCACHED
@@ -137,8 +138,8 @@ def test_notice_of_repeated_disruptions(ages: tuple[float, ...], expected: bool)
     if sent is not None:
         remedy = OF_MEMCACHED["local storage usage exceeds the total limit of containers"]
         assert sent.message == (
-            f"Kubernetes stopped 3 or more pods within 30 minutes (Evicted): {STORAGE}. R{remedy[1:]}. It costs "
-            f"{len(remedy)}"
+            f"Kubernetes stopped 3 or more pods within 30 minutes (Evicted): {STORAGE}. R{text_of(remedy)[1:]}. "
+            f"It costs {len(remedy)}"
         )
         assert sent.ends_in == WINDOW.total_seconds() - 999
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.remedies import Action
 from memcached_operator.kube.resource import Object
 from memcached_operator.workloads.problems.failures import (
     IMAGE_REASONS,
@@ -16,12 +17,17 @@ from memcached_operator.workloads.problems.failures import (
 from memcached_operator.workloads.rules import OwnContainer, PodRules
 from unit.builders import NOW, container, crashed, deleted, pod, running_again, waiting
 
-OWN = OwnContainer("spec.image", "name a Secret", "raise the limit", ((re.compile("bad image"), "use another"),))
+OWN = OwnContainer(
+    "spec.image",
+    Action("name a Secret"),
+    (Action("raise the limit"),),
+    ((re.compile("bad image"), (Action("use another"),)),),
+)
 RULES = PodRules(
     "Memcached",
     {"memcached": OWN},
     "its items are then lost",
-    lambda found: ". It costs much" if "limit" in found else "",
+    lambda actions: ". It costs much" if any("limit" in each.text for each in actions) else "",
 )
 ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached:1": not found'
 
@@ -411,7 +417,7 @@ def test_container_that_does_no_harm_is_no_failure(obj: Object) -> None:
     assert failures([obj], NOW, RULES) == []
 
 
-AGENT = OwnContainer("spec.agent.image", "name a Secret", "raise the limit", ports=frozenset({"metrics", "probes"}))
+AGENT = OwnContainer("spec.agent.image", OWN.credentials, OWN.memory, ports=frozenset({"metrics", "probes"}))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kubectl_memcached.model.scheduling import remedy as plugin_remedy
+from memcached_api.remedies import Action, Remedy
 from memcached_operator.appservice.containers import SCHEDULING as APPSERVICE
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import SCHEDULING as MEMCACHED
@@ -18,9 +19,9 @@ from unit.builders import NOW, container, deleted, pod
 
 RULES = PodRules(
     "Memcached",
-    {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")},
-    scheduling={"Insufficient cpu": "lower it", "node affinity": "correct it"},
-    loss_by=lambda remedy: f". {len(remedy)} items are lost",
+    {"memcached": OwnContainer("spec.image", Action("name a Secret"), (Action("raise the limit"),))},
+    scheduling={"Insufficient cpu": (Action("lower it"),), "node affinity": (Action("correct it"),)},
+    loss_by=lambda actions: f". {len(actions)} items are lost",
 )
 GATE = "example.com/lb"
 RUNNING = container({"running": {}}, ready=True)
@@ -108,7 +109,7 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
             ],
         ),
         "pod cache-1 cannot be scheduled: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's "
-        "node affinity/selector. Lower it; or correct it. 23 items are lost",
+        "node affinity/selector. Lower it; or correct it. 2 items are lost",
     ),
     "the scheduler fails": (
         pod(phase="Pending", conditions=[unscheduled("SchedulerError", "plugin x: timeout")]),
@@ -176,7 +177,7 @@ OBSTACLES: dict[str, tuple[Object, str]] = {
     "a deletion that the node does not confirm": (
         terminating(90, conditions=[condition("DisruptionTarget", message="Taint manager: deleting")]),
         "pod cache-1 is still being deleted (Taint manager: deleting): its node n1 does not confirm it. Only if that "
-        "node is switched off, run kubectl delete pod --force -n test cache-1",
+        "node is switched off, run kubectl delete pod --force --wait=false -n test cache-1",
     ),
     "a deletion that finalizers block": (
         terminating(90, finalizers=["example.com/1", "example.com/2", "example.com/3", "example.com/4"]),
@@ -206,7 +207,7 @@ TAINTED = {
 @pytest.mark.parametrize("taint", ["(s)", " {node.kubernetes.io/not-ready: }", " {example.com/a: b}"])
 @pytest.mark.parametrize(("remedies", "remedy"), TAINTED.values(), ids=TAINTED)
 def test_taint_has_a_remedy_whether_or_not_kubernetes_has_set_it(
-    remedies: Mapping[str, str], remedy: str, taint: str
+    remedies: Mapping[str, Remedy], remedy: str, taint: str
 ) -> None:
     """Since release 1.35, the scheduler does not name the taint. A toleration binds pods to a broken node."""
     text = f"0/3 nodes are available: 3 node(s) had untolerated taint{taint}."
@@ -229,12 +230,12 @@ SPREAD = {
 
 @pytest.mark.parametrize("remedies", [MEMCACHED, PROXY], ids=["Memcached", "MemcachedProxy"])
 @pytest.mark.parametrize(("text", "remedy"), SPREAD.items())
-def test_nodes_without_the_label_of_a_spread_constraint(text: str, remedy: str, remedies: Mapping[str, str]) -> None:
+def test_nodes_without_the_label_of_a_spread_constraint(text: str, remedy: str, remedies: Mapping[str, Remedy]) -> None:
     """More nodes without it do not help."""
     obj = pod(phase="Pending", conditions=[unscheduled("Unschedulable", text)])
     (found,) = obstacles([obj], NOW, PodRules("Memcached", scheduling=remedies))
     assert found.message == f"pod cache-1 cannot be scheduled: {text} {remedy[0].upper()}{remedy[1:]}"
-    assert plugin_remedy(text) == f". {remedy[0].upper()}{remedy[1:]}"
+    assert plugin_remedy(text).text == f". {remedy[0].upper()}{remedy[1:]}"
 
 
 @pytest.mark.parametrize(("obj", "message"), OBSTACLES.values(), ids=OBSTACLES.keys())

@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.remedies import Action
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
@@ -22,7 +23,8 @@ from unit.builders import (
 )
 
 RESUME = "set spec.rollout.paused to false"
-RULES = PodRules("Memcached", {"memcached": OwnContainer("spec.image", "name a Secret", "raise the limit")})
+OWN = OwnContainer("spec.image", Action("name a Secret"), (Action("raise the limit"),))
+RULES = PodRules("Memcached", {"memcached": OWN})
 UP, DOWN = "MinimumReplicasAvailable", "MinimumReplicasUnavailable"
 HEALTHY = ("False", "AsExpected", "All components are healthy")
 ABC = (pod("a"), pod("b"), pod("c"))

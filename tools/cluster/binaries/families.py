@@ -83,11 +83,12 @@ KUBERNETES_FAMILY = Family(
     kubernetes_stamps(KUBERNETES),
 )
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+KUBECTL = "kubectl"
 
 
 def control_plane_family(version: str) -> Family:
-    """The control plane of a version; `cluster.binaries.modules` writes its module."""
-    programs = {name: f"k8s.io/kubernetes/cmd/{name}" for name in CONTROL_PLANE}
+    """The control plane of a version, and its kubectl; `cluster.binaries.modules` writes their module."""
+    programs = {name: f"k8s.io/kubernetes/cmd/{name}" for name in (*CONTROL_PLANE, KUBECTL)}
     if version == OLDEST_KUBERNETES:
         programs["crd-costs"] = "./crd-costs"  # ours: the API server's cost estimates for the rules of a CRD
     return Family(f"kubernetes-{minor(version)}", f"kubernetes {version}", programs, kubernetes_stamps(version))
@@ -171,8 +172,13 @@ def wanted(mode: Mode | None, version: str = KUBERNETES) -> Wanted:
     return [*base, kubernetes, (COREDNS_FAMILY, ("coredns",)), (PAUSE_FAMILY, ("pause",))]
 
 
+def kubectl_of(version: str) -> Wanted:
+    """kubectl of this version, one of SUPPORTED."""
+    return [({KUBERNETES: KUBERNETES_FAMILY, **CONTROL_PLANE_FAMILIES}[version], (KUBECTL,))]
+
+
 def control_plane(version: str) -> Wanted:
-    """The programs of a control plane of this version; kubectl is always that of nodes' clusters."""
+    """The programs of a control plane of this version; its tools use the kubectl of clusters with nodes."""
     if family := CONTROL_PLANE_FAMILIES.get(version):
         return [(KUBERNETES_FAMILY, ("kubectl",)), (family, CONTROL_PLANE)]
     return [(KUBERNETES_FAMILY, ("kubectl", *CONTROL_PLANE))]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from cluster.binaries.families import CONTROL_PLANE, CONTROL_PLANE_FAMILIES, Family
+from cluster.binaries.families import CONTROL_PLANE, CONTROL_PLANE_FAMILIES, KUBECTL, Family
 from cluster.binaries.toolchain import GO_ENV, ensure_go
 from cluster.errors import exit_on_error
 from cluster.shell import run
@@ -44,7 +44,7 @@ def tools(version: str, replaced: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     names = [each["Old"]["Path"] for each in replaced if each["New"]["Path"].startswith(STAGING)]
     staging = [f"{name}@v0.{version.removeprefix('v1.')}" for name in names if not name.startswith(SAMPLES)]
-    return [*staging, *(f"{KUBERNETES_MODULE}/cmd/{name}@{version}" for name in CONTROL_PLANE)]
+    return [*staging, *(f"{KUBERNETES_MODULE}/cmd/{name}@{version}" for name in (*CONTROL_PLANE, KUBECTL))]
 
 
 def write(go: Path, version: str, family: Family) -> None:

@@ -1,6 +1,7 @@
 """Building an image from a Dockerfile with docker, podman or buildah, whichever can, and loading it into a cluster."""
 
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,8 @@ from cluster.paths import State
 from cluster.plan import Plan
 from cluster.shell import run
 
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Names of images by those of the kernel."""
 CERTIFICATES = Path("/etc/ssl/certs")
 PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
 """pip settings that a build inherits from this machine; never stored in the image."""
@@ -60,8 +63,20 @@ def build_command(tool: Tool, build: Build, name: str, volumes: Mapping[Path, st
         words += ["--isolation", "chroot", "--layers", "--quiet"]
     if tool.name != "docker":
         words += [word for place, target in volumes.items() for word in ("--volume", f"{place}:{target}")]
-    words += [word for each in build.arguments for word in ("--build-arg", each)]
+    arguments = [*build.arguments, *(architecture(build) if tool.name == "buildah" else ())]
+    words += [word for each in arguments for word in ("--build-arg", each)]
     return tool.command(*words, *build.options, build.context)
+
+
+def architecture(build: Build) -> list[str]:
+    """This machine's architecture, which buildah warns of although it knows it; none if the build names a platform."""
+    if any(each.startswith("--platform") for each in build.options) or "ARG TARGETARCH" not in _text(build.dockerfile):
+        return []
+    return [f"TARGETARCH={ARCHITECTURES.get(platform.machine(), platform.machine())}"]
+
+
+def _text(dockerfile: Path) -> str:
+    return dockerfile.read_text(encoding="utf-8") if dockerfile.is_file() else ""
 
 
 def pip_settings(listing: str) -> str:
@@ -116,7 +131,9 @@ def build_with(tool: Tool, build: Build, name: str) -> bool:
             volumes[CERTIFICATES] = f"{CERTIFICATES}:ro"
         command = build_command(tool, build, name, volumes)
         environ = {**os.environ, "BUILDAH_LAYERS": "true"}
-        return subprocess.run(command, stdout=sys.stderr, env=environ, check=False).returncode == 0
+        # buildah prints only the ID of the image.
+        output = subprocess.DEVNULL if tool.name == "buildah" else sys.stderr
+        return subprocess.run(command, stdout=output, env=environ, check=False).returncode == 0
 
 
 def save_image(name: str, file: Path) -> None:

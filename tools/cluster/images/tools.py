@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,19 +47,20 @@ def chosen() -> str:
 
 
 def usable_tools() -> Iterator[Tool]:
-    """The tools that respond, in order; a line on standard error explains why another one is left out.
+    """The tools that respond, in order.
 
-    Raises ClusterError if none is left. buildah is the last: it is installed if it is missing.
+    Raises ClusterError, which says why each one is left out, if none is left. buildah is the last: it is installed if
+    it is missing.
     """
     only = chosen()
+    left_out: list[str] = []
     for name in [only] if only else NAMES:
         try:
             yield opened(name)
         except ClusterError as error:
+            left_out += [f"{name} cannot be used: {error}"] if only or find(name) or name == NAMES[-1] else []
             if only or name == NAMES[-1]:
-                raise ClusterError(f"{name} cannot be used: {error}") from error
-            if find(name):
-                print(f"{name} cannot be used: {str(error).splitlines()[-1].strip()}", file=sys.stderr)
+                raise ClusterError("\n".join(left_out)) from error
 
 
 def opened(name: str) -> Tool:

@@ -12,6 +12,7 @@ from cluster.binaries.families import (
     PROMETHEUS_OPERATOR_FAMILY,
     RELEASE_FAMILY,
     Family,
+    kubectl_of,
     wanted,
 )
 from cluster.binaries.packages import SYSTEM_PATH, find, install
@@ -36,6 +37,7 @@ __all__ = [
     "ensure_go",
     "find",
     "install",
+    "kubectl_of",
     "missing",
     "wanted",
 ]

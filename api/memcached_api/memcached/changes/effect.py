@@ -50,6 +50,12 @@ def _effect(name: str, new: MemcachedSpec, old: MemcachedSpec) -> Effect:
     return row.effect if holds else Effect.REPLACE
 
 
+def weakest_effect(name: str, spec: MemcachedSpec) -> Effect:
+    """The effect of a change of one field of a spec that keeps what the effect needs, if it is one that is allowed."""
+    row = FIELDS[name]
+    return row.effect if _HAS[row.needs](spec) else Effect.REPLACE
+
+
 def changeable(spec: MemcachedSpec) -> frozenset[Part]:
     """The parts of a running pod that carry fields of this spec, so that these can be changed in place."""
     return frozenset(row.part for row in FIELDS.values() if row.part is not None and _HAS[row.needs](spec))

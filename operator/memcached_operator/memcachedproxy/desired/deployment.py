@@ -5,13 +5,14 @@ release builds an identical template (docs/decisions/template-stability.md). The
 """
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from memcached_api.annotations import RING_ANNOTATION, ROUTES_ANNOTATION
 from memcached_api.images import Images
-from memcached_api.memcachedproxy.resolved import requirements, settings
+from memcached_api.memcachedproxy.limits import descriptors
+from memcached_api.memcachedproxy.resolved import buffers, requirements, settings
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout, needs_agent
 from memcached_api.shared.rules.placing import ZERO
 from memcached_operator.kube.resource import Object
@@ -60,9 +61,19 @@ MAX_SURGE: Final = "100%"
 """All new pods start at once: as long as pods with two rings serve, a key can have two servers."""
 
 
-def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, slots: Slots, ring: Ring) -> Object:
-    """Build the Deployment of `spec.size` pods. `slots`: the addresses of the slots. `ring`: the slots in use."""
-    containers = [_container(spec, images.memcached), *([_agent(spec, images.agent)] if needs_agent(spec) else [])]
+class Servers(NamedTuple):
+    """What the pods know of the servers: the addresses of the slots, and the largest item in bytes."""
+
+    slots: Slots
+    item_size: int
+
+
+def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, servers: Servers, ring: Ring) -> Object:
+    """Build the Deployment of `spec.size` pods. `ring`: the slots in use."""
+    containers = [
+        _container(spec, images.memcached, servers, ring),
+        *([_agent(spec, images.agent)] if needs_agent(spec) else []),
+    ]
     selector = children.selector(cr, APP_NAME)
     pod = pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets)
     dns = {"options": [{"name": name, "value": value} for name, value in DNS_OPTIONS.items()]}
@@ -71,7 +82,7 @@ def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, slots: Slot
     )
     annotations = {
         RING_ANNOTATION: str(ring),
-        ROUTES_ANNOTATION: routes(slots, ring.servers, settings(spec)),
+        ROUTES_ANNOTATION: routes(servers.slots, ring.servers, settings(spec), buffers(spec, servers.item_size)),
     }
     built = pods.with_pod_metadata(built, spec.pod_template, spec.rollout, annotations)
     # Without old ReplicaSets: `kubectl rollout undo` would bring an old ring back.
@@ -80,20 +91,24 @@ def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, slots: Slot
 
 def _strategy(rollout: Rollout | None) -> dict[str, Any]:
     """The fields of the Deployment's spec about rollouts, with the defaults of this kind."""
-    given = rollout or Rollout()
-    surge = MAX_SURGE if given.max_surge is None else given.max_surge
-    unavailable = (1 if surge in ZERO else 0) if given.max_unavailable is None else given.max_unavailable
-    return strategy(msgspec.structs.replace(given, max_surge=surge, max_unavailable=unavailable))
+    given, additional = rollout or Rollout(), surge(rollout)
+    unavailable = (1 if additional in ZERO else 0) if given.max_unavailable is None else given.max_unavailable
+    return strategy(msgspec.structs.replace(given, max_surge=additional, max_unavailable=unavailable))
 
 
-def _container(spec: MemcachedProxySpec, image: str) -> Object:
+def surge(rollout: Rollout | None) -> int | str:
+    """The additional pods during a rollout: a number, or a percentage."""
+    return MAX_SURGE if rollout is None or rollout.max_surge is None else rollout.max_surge
+
+
+def _container(spec: MemcachedProxySpec, image: str, servers: Servers, ring: Ring) -> Object:
     probe = {"tcpSocket": {"port": PORT_NAME}}
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
-        "command": command(spec),
+        "command": command(spec, ring.servers),
         "ports": [{"name": PORT_NAME, "containerPort": spec.port, "protocol": "TCP"}],
-        "resources": requirements(spec),
+        "resources": requirements(spec, servers.item_size),
         "livenessProbe": {**probe, "initialDelaySeconds": LIVENESS_DELAY, "periodSeconds": LIVENESS_PERIOD},
         "readinessProbe": {**probe, "periodSeconds": READINESS_PERIOD},
         "lifecycle": drain(DRAIN_SECONDS),
@@ -103,15 +118,18 @@ def _container(spec: MemcachedProxySpec, image: str) -> Object:
     return container if spec.image_pull_policy is None else container | {"imagePullPolicy": spec.image_pull_policy}
 
 
-def command(spec: MemcachedProxySpec) -> list[str]:
-    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0."""
+def command(spec: MemcachedProxySpec, servers: int) -> list[str]:
+    """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0.
+
+    `servers`: the number of slots in use.
+    """
     effective = settings(spec)
     return [
         "memcached",
         *("-p", str(spec.port)),
         *("-U", "0"),
         *("-t", str(effective.threads)),
-        *("-c", str(effective.connections)),
+        *("-c", str(descriptors(effective.connections, effective.threads, servers))),
         *("-m", str(ITEM_MEMORY)),
         *("-o", f"proxy_config=routelib,proxy_arg={MOUNT_PATH}/{ROUTES_FILE}"),
         *(tls_options(spec.tls, spec.port, loopback=AGENT_LISTENER) if spec.tls is not None else ()),

@@ -3,9 +3,7 @@
 They are part of the pod template: a change replaces the pods. Their size does not depend on the number of slots.
 """
 
-from typing import Final
-
-from memcached_api.memcachedproxy.limits import BUFFERS
+from memcached_api.memcachedproxy.limits import requests
 from memcached_api.memcachedproxy.resolved import Settings
 from memcached_operator.memcachedproxy.references import Slots
 
@@ -14,12 +12,11 @@ RETRY_SECONDS, FAILURES = 1, 1
 RETRY_SECONDS. Each try looks up the name, which blocks a thread for 2 s if the name server is silent, 1 s for each type
 of address: the three tries of a limit of 3 would stop all keys for 6 s."""
 
-MAX_REQUESTS: Final = 4000
-"""Requests at the same time. Additional ones get an error."""
 
+def routes(slots: Slots, servers: int, settings: Settings, buffers: int) -> str:
+    """The text of the file, for the first `servers` slots. `buffers`: KiB of values in flight.
 
-def routes(slots: Slots, servers: int, settings: Settings) -> str:
-    """The text of the file, for the first `servers` slots.
+    memcached divides both limits by threads.
 
     All names in it match DNS-1123. A name ends with a dot: otherwise, each look-up would try the search list, and a
     look-up blocks a thread. jump, the default, moves no key of another slot if a slot is replaced.
@@ -29,8 +26,8 @@ def routes(slots: Slots, servers: int, settings: Settings) -> str:
         "backend_read_timeout": f"{settings.read_timeout.normalize():f}",
         "backend_retry_waittime": str(RETRY_SECONDS),
         "backend_failure_limit": str(FAILURES),
-        "active_req_limit": str(MAX_REQUESTS),
-        "buffer_memory_limit": str(BUFFERS),
+        "active_req_limit": str(requests(settings.connections, settings.threads)),
+        "buffer_memory_limit": str(buffers),
         "tcp_keepalive": "true",
     }
     server = f'label = "{slots.name}-" .. i, host = "{slots.name}-" .. i .. ".{slots.domain}.", port = "{slots.port}"'

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
+from memcached_operator import metrics
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object
@@ -139,6 +140,7 @@ class EventReader(ABC, Generic[D]):
     def forget(self, key: Key) -> None:
         """Remove the state of an object."""
         self._states.pop(key, None)
+        self._queue.forget(key)
 
     def _waited(self, key: Key) -> float:
         """Seconds since the first demand for an object."""
@@ -167,8 +169,22 @@ class EventReader(ABC, Generic[D]):
             key = await self._queue.get()
             try:
                 await self._read_if_due(key)
+                self._queue.forget(key)
+            except Exception:
+                # A broad except at the outermost level: a defect that affects one object must not stop the process.
+                metrics.RECONCILE_PANICS.labels(self.name).inc()
+                delay = self._queue.retry(key)
+                log.exception("%s: unexpected error in %s, please report it; retrying in %.1f s", key, self.name, delay)
+                self._release_status(key)
             finally:
                 self._queue.done(key)
+
+    def _release_status(self, key: Key) -> None:
+        """Let the status of an object be written although the first read has failed."""
+        state = self._states.get(key)
+        if state is not None and state.known is None:
+            state.known = ()
+            self._on_change(key)
 
     async def _read_if_due(self, key: Key) -> None:
         state = self._states.get(key)

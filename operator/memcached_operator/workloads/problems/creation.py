@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_api.remedies import NONE, Action, Direction, Remedy
 from memcached_operator.kind import Problem, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.labels import own_labels
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -30,7 +31,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.workloads.pods import is_deleted
-from memcached_operator.workloads.problems.creation_remedies import remedy
+from memcached_operator.workloads.problems.creation_remedies import EXCEEDED, remedy
 from memcached_operator.workloads.rollout import counted
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import last_seen, time_of
@@ -67,9 +68,6 @@ can write it."""
 MAX_DIGITS: Final = 10
 """Digits of the number of a slot that are read: it is at most 2^31."""
 
-MAX_OWNER: Final = 100
-"""Characters of the kind and of the name of another pod's owner that are reported. Anyone can write them, too."""
-
 NAME: Final = r"([-.a-z0-9]{1,253})"
 
 OF_SLOT: Final = re.compile(rf"(?i:(creat|delet)e) Pod {NAME} in StatefulSet {NAME} failed error: (.+)", re.DOTALL)
@@ -84,14 +82,20 @@ CREATE, DELETE = "creat", "delet"
 REASONS: Final = {CREATE: "FailedCreate", DELETE: "FailedDelete"}
 """The reasons of these Events, and of the condition of a Deployment."""
 
-DELETE_REMEDY: Final = "correct the policy or the webhook that rejects the deletion"
-KEEP_REMEDY: Final = f"{DELETE_REMEDY}, or raise spec.size again to keep the pods"
+DELETE_REMEDY: Final[Remedy] = (Action("correct the policy or the webhook that rejects the deletion"),)
+KEEP_REMEDY: Final[Remedy] = (
+    *DELETE_REMEDY,
+    Action("raise spec.size again to keep the pods", ("spec.size",), Direction.UP),
+)
 """The remedies if pods cannot be deleted, and if that is because of a lower size."""
 
 HASH: Final = "-[a-z0-9]{1,10}"
 """The end of the name of a ReplicaSet, after the name of its Deployment."""
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+_ANY: Final = PodRules("")
+"""The rules if only the cluster's words matter."""
 
 
 @dataclass(frozen=True)
@@ -179,21 +183,22 @@ def _ordinal(pod: Object, live: Object) -> int:
 
 def creation_failure(snapshot: Snapshot) -> str:
     """The reason why pods of the workload cannot be created, in the cluster's words; empty if none is known."""
-    return "; ".join(problem.message for problem in problems(snapshot, PodRules("")))
+    return "; ".join(problem.message for problem in problems(snapshot))
 
 
-def problems(snapshot: Snapshot, rules: PodRules) -> list[Problem]:
+def problems(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
     """The problems that prevent pods of the workload from being created or deleted."""
     slots = missing_slots(snapshot)
     pods = [pod for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
     found = [problem for pod in pods if (problem := _taken(pod, snapshot, rules.loss)) is not None]
     if failure := _of_slots(snapshot, slots, CREATE) or _of_deployment(snapshot, CREATE):
-        advice = remedy(failure, rules, surge=_has_all_pods(snapshot))
-        text = f"Pods cannot be created: {quote_if_needed(failure, MAX_TEXT)}"
-        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}{rules.loss_by(advice)}" if advice else text))
+        surge = rules.surge if _has_all_pods(snapshot) and EXCEEDED.search(failure) else NONE
+        advice = rules.advice(surge, remedy(failure))
+        text = f"Pods cannot be created: {texts.clause(failure, MAX_TEXT)}"
+        found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}" if advice else text))
     if failure := _of_slots(snapshot, kept_slots(snapshot), DELETE) or _of_deployment(snapshot, DELETE):
-        advice = KEEP_REMEDY if _is_scaled_down(snapshot) else DELETE_REMEDY
-        found.append(Problem(c.APPLY_FAILED, f"Pods cannot be deleted: {quote_if_needed(failure, MAX_TEXT)}; {advice}"))
+        advice = rules.advice(KEEP_REMEDY if _is_scaled_down(snapshot) else DELETE_REMEDY)
+        found.append(Problem(c.APPLY_FAILED, f"Pods cannot be deleted: {texts.clause(failure, MAX_TEXT)}; {advice}"))
     return found
 
 
@@ -245,9 +250,9 @@ def _taken(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
     """The problem that a pod which the StatefulSet does not control has the name of a slot."""
     if pod["released"]:
         return _released(pod, snapshot, loss)
-    owner = " ".join(quote_if_needed(str(text), MAX_OWNER) for text in pod["owner"].values())
+    owner = " ".join(texts.name(str(text)) for text in pod["owner"].values())
     belongs = f"belongs to {owner}" if owner else "is not managed by this operator"
-    remedy = f"The pod is not modified. Delete it: {_command('delete', pod)}"
+    remedy = f"The pod is not modified. Delete it: {_command('delete', pod, '--wait=false')}"
     return Problem(c.CONFLICT, f"Pod {_name(pod)} has the name of a slot, and {belongs}. {remedy}")
 
 
@@ -259,14 +264,14 @@ def _released(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
     if not lacking:
         return None
     problem = f"Pod {_name(pod)} has the name of a slot, but lacks labels with which the StatefulSet selects it"
-    restore = f"Restore them: {_command('label --overwrite', pod)} {' '.join(lacking)}"
-    delete = f"Or delete it: {_command('delete', pod)}{'; ' if loss else ''}{loss}"
+    restore = f"Restore them: {_command('label', pod, '--overwrite')} {' '.join(lacking)}"
+    delete = f"Or delete it: {_command('delete', pod, '--wait=false')}{'; ' if loss else ''}{loss}"
     return Problem(c.CONFLICT, f"{problem}. The pod is not modified. {restore}. {delete}")
 
 
-def _command(verb: str, pod: Object) -> str:
+def _command(verb: str, pod: Object, option: str) -> str:
     """The kubectl command for a pod."""
-    return f"kubectl {verb} pod -n {pod['metadata']['namespace']} {_name(pod)}"
+    return f"kubectl {verb} pod {option} -n {pod['metadata']['namespace']} {_name(pod)}"
 
 
 def _workload(snapshot: Snapshot) -> tuple[Resource, Object | None]:
@@ -291,12 +296,12 @@ def _of_deployment(snapshot: Snapshot, verb: str) -> str:
     live = snapshot.child(DEPLOYMENTS)
     if live is None or not (_lacks_pods(live, DEPLOYMENTS) if verb == CREATE else _keeps_pods(live, DEPLOYMENTS)):
         return ""
-    texts = [(seen, match[2]) for seen, match in _matches(snapshot, OF_REPLICA_SET) if match[1] == verb]
+    said = [(seen, match[2]) for seen, match in _matches(snapshot, OF_REPLICA_SET) if match[1] == verb]
     failures = _failures(live) if verb == CREATE else _undeleted(live)
-    texts += [(time_of(each.get("lastUpdateTime")) or NEVER, _unprefixed(each.get("message", ""))) for each in failures]
+    said += [(time_of(each.get("lastUpdateTime")) or NEVER, _unprefixed(each.get("message", ""))) for each in failures]
     # Each attempt has another name: the message must not change while the cause does not.
     generated = rf'"({re.escape(live["metadata"]["name"])}{HASH}-)[a-z0-9]{{5}}"'
-    return re.sub(generated, r'"\1…"', _latest(texts)[:MAX_LENGTH])
+    return re.sub(generated, r'"\1…"', _latest(said)[:MAX_LENGTH])
 
 
 def _unprefixed(text: str) -> str:

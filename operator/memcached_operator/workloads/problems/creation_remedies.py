@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from memcached_operator.workloads.rules import PodRules
+from memcached_api.remedies import NONE, Action, Direction, Remedy, changed, lowered, raised
 
 NAME: Final = r"([-.a-z0-9]{1,253})"
 
@@ -15,62 +15,97 @@ LACKS_METADATA: Final = re.compile(
 )
 """A policy or a webhook that denies an object because it lacks a label or an annotation. Each one has its own text."""
 
-QUOTA: Final = re.compile(rf"exceeded quota: {NAME}, requested: (?!count/replicasets)")
+METADATA: Final[Remedy] = (
+    Action("add what it requires to spec.podTemplate.metadata", ("spec.podTemplate.metadata",), Direction.ADDED),
+    Action("change the policy"),
+)
+"""The remedy for pods that it denies."""
+
+EXCEEDED: Final = re.compile(rf"exceeded quota: {NAME}, requested: (?!count/replicasets)")
 """A quota that has too little left for a pod."""
 
-REMEDIES: Final = tuple(
+QUOTA: Final = Action("raise ResourceQuota {}")
+RANGE: Final = Action("change the LimitRange")
+
+
+def _of_agent(action: Action) -> Action:
+    """The same action for the container of the agent, which not every kind and not every pod has."""
+    return action._replace(text=f"{action.text} for the container agent")
+
+
+def _named(create: str, field: str) -> Remedy:
+    """The remedy for an object that a pod names in a field of `spec.podTemplate.spec`, and that does not exist."""
+    return Action(create), Action("correct its name", (f"spec.podTemplate.spec.{field}",), called="its name")
+
+
+REMEDIES: Final[tuple[tuple[re.Pattern[str], Remedy], ...]] = tuple(
     (re.compile(pattern), remedy)
     for pattern, remedy in (
         # kubernetes plugin/pkg/admission/resourcequota
-        (rf"exceeded quota: {NAME}, requested: count/replicasets\.apps=", "raise ResourceQuota {}"),
-        (rf"exceeded quota: {NAME}, requested: (?:count/)?pods=\d+, ", "raise ResourceQuota {}, or lower spec.size"),
-        (rf"exceeded quota: {NAME},", "raise ResourceQuota {}, or lower spec.size or spec.resources"),
+        (rf"exceeded quota: {NAME}, requested: count/replicasets\.apps=", (QUOTA,)),
+        (rf"exceeded quota: {NAME}, requested: (?:count/)?pods=\d+, ", (QUOTA, lowered("spec.size"))),
+        (rf"exceeded quota: {NAME},", (QUOTA, lowered("spec.size", "spec.resources"))),
         (
             rf"failed quota: {NAME}: must specify",
-            "set what it names in spec.resources or, for the container agent of a Memcached, in spec.agent.resources; "
-            "or create a LimitRange with default values",
+            (
+                Action("set what it names in spec.resources", ("spec.resources",), Direction.ADDED),
+                _of_agent(Action("set it in spec.agent.resources", ("spec.agent.resources",), Direction.ADDED)),
+                Action("create a LimitRange with default values"),
+            ),
         ),
         # kubernetes plugin/pkg/admission/limitranger
         (
-            r"m(?:ax|in)imum \S{1,253} usage per (?:Container|Pod) is| limit to request ratio per ",
-            "change the LimitRange, or spec.resources or, for the container agent of a Memcached, spec.agent.resources",
+            r"maximum \S{1,253} usage per (?:Container|Pod) is",
+            (RANGE, lowered("spec.resources"), _of_agent(lowered("spec.agent.resources"))),
+        ),
+        (
+            r"minimum \S{1,253} usage per (?:Container|Pod) is",
+            (RANGE, raised("spec.resources"), _of_agent(raised("spec.agent.resources"))),
+        ),
+        (
+            r" limit to request ratio per ",
+            (RANGE, changed("spec.resources"), _of_agent(changed("spec.agent.resources"))),
         ),
         # kubernetes pkg/apis/core/validation: admission of a kind rejects a request above its own limit
         (
             r"must be less than or equal to \S{1,253} limit of ",
-            "a LimitRange of this namespace sets a default limit below the request: set spec.resources.limits or, for "
-            "the container agent of a Memcached, spec.agent.resources.limits, or change the LimitRange",
+            (
+                Action(
+                    "a LimitRange of this namespace sets a default limit below the request: set spec.resources.limits",
+                    ("spec.resources.limits",),
+                    Direction.ADDED,
+                ),
+                _of_agent(Action("set spec.agent.resources.limits", ("spec.agent.resources.limits",), Direction.ADDED)),
+                RANGE,
+            ),
         ),
         # kubernetes plugin/pkg/admission/{serviceaccount,priority,runtimeclass}
-        (rf'serviceaccount "{NAME}" not found', "create ServiceAccount {} in this namespace, or correct its name"),
-        (rf"no PriorityClass with name {NAME} was found", "create PriorityClass {}, or correct its name"),
-        (rf'RuntimeClass "{NAME}" not found', "create RuntimeClass {}, or correct its name"),
+        (
+            rf'serviceaccount "{NAME}" not found',
+            _named("create ServiceAccount {} in this namespace", "serviceAccountName"),
+        ),
+        (rf"no PriorityClass with name {NAME} was found", _named("create PriorityClass {}", "priorityClassName")),
+        (rf'RuntimeClass "{NAME}" not found', _named("create RuntimeClass {}", "runtimeClassName")),
         # k8s.io/pod-security-admission
         (
             r"violates PodSecurity",
-            "lower the level in the label pod-security.kubernetes.io/enforce of the namespace or, if another program "
-            "adds to the pods what the message names, correct that program",
+            (
+                Action(
+                    "lower the level in the label pod-security.kubernetes.io/enforce of the namespace or, if another "
+                    "program adds to the pods what the message names, correct that program"
+                ),
+            ),
         ),
     )
 )
 """What a user can do, by a part of the error message. `{}` is the name in it."""
 
 
-def remedy(text: str, rules: PodRules, *, surge: bool = False) -> str:
-    """What a user can do about an error message; empty if that depends on what else the message contains.
-
-    `surge`: the rejected pod is one more than the desired number, for the time of a rollout.
-    """
+def remedy(text: str) -> Remedy:
+    """What a user can do about an error message; nothing if that depends on what else the message contains."""
     if LACKS_METADATA.search(text):
-        return (
-            f"add what it requires to {rules.metadata}, or change the policy" if rules.metadata else "change the policy"
-        )
-    known = _known(text)
-    return f"{rules.surge}; or {known}" if surge and rules.surge and QUOTA.search(text) else known
-
-
-def _known(text: str) -> str:
-    for pattern, sentence in REMEDIES:
+        return METADATA
+    for pattern, actions in REMEDIES:
         if match := pattern.search(text):
-            return sentence.format(*match.groups())
-    return ""
+            return tuple(action.naming(*match.groups()) for action in actions)
+    return NONE

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_api.remedies import NONE, Remedy
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, is_deleted
 from memcached_operator.workloads.problems.failures import stable
+from memcached_operator.workloads.problems.obstacles import MAX_NAME
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.times import past_time
 
@@ -95,18 +97,18 @@ def disruption(pod: Object, now: datetime) -> Disruption | None:
 
 def _time(pod: Object, target: Any, now: datetime) -> datetime:
     conditions = nested_list(pod, "status", "conditions")
-    texts = [target.get("lastTransitionTime")] if target else [each.get("lastTransitionTime") for each in conditions]
-    times = [past_time(text, now) for text in (*texts, pod["metadata"].get("creationTimestamp"))]
+    said = [target.get("lastTransitionTime")] if target else [each.get("lastTransitionTime") for each in conditions]
+    times = [past_time(text, now) for text in (*said, pod["metadata"].get("creationTimestamp"))]
     return max((time for time in times if time is not None), default=now)
 
 
 def sentence(found: Disruption, loss: str, others: int = 0) -> str:
     """The message of an Event. `loss`: what is lost with the pod. `others`: pods without an Event before."""
-    where = f" on node {found.node}" if found.node else ""
+    where = f" on node {texts.name(found.node, MAX_NAME)}" if found.node else ""
     cause = f": {stable(found.message)}" if found.message else ""
     more = f". Before, it stopped {others} more" if others else ""
     end = f"; {loss}" if loss else ""
-    return f"Kubernetes stopped pod {found.pod}{where} ({quote_if_needed(found.reason)}){cause}{end}{more}"
+    return f"Kubernetes stopped pod {found.pod}{where} ({texts.name(found.reason)}){cause}{end}{more}"
 
 
 def notice(disruptions: Iterable[Disruption], now: datetime, rules: PodRules) -> Notice | None:
@@ -117,15 +119,15 @@ def notice(disruptions: Iterable[Disruption], now: datetime, rules: PodRules) ->
             by_reason.setdefault(each.reason, []).append(each)
     for reason, found in by_reason.items():
         last = found[0]
-        remedy = _remedy(f"{reason}: {last.message}", rules)
-        if len(found) < MIN_REPEATED or not remedy:
+        advice = rules.advice(_remedy(f"{reason}: {last.message}", rules))
+        if len(found) < MIN_REPEATED or not advice:
             continue
         cause = f": {stable(last.message)}" if last.message else ""
         start = f"Kubernetes stopped {MIN_REPEATED} or more pods within {WINDOW.seconds // 60} minutes"
-        text = f"{start} ({quote_if_needed(reason)}){cause}. {remedy[0].upper()}{remedy[1:]}{rules.loss_by(remedy)}"
+        text = f"{start} ({texts.name(reason)}){cause}. {advice[0].upper()}{advice[1:]}"
         return Notice(text, (found[MIN_REPEATED - 1].at + WINDOW - now).total_seconds())
     return None
 
 
-def _remedy(text: str, rules: PodRules) -> str:
-    return next((action for part, action in rules.disruptions.items() if part in text), "")
+def _remedy(text: str, rules: PodRules) -> Remedy:
+    return next((remedy for part, remedy in rules.disruptions.items() if part in text), NONE)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_api.remedies import NONE
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, is_active, is_ready
 from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER, ImageError, error_of
@@ -56,6 +57,9 @@ TERMINATED_START_REASONS = frozenset({"StartError", "ContainerCannotRun"})
 """Termination reasons for a container that never ran (containerd, docker); the kubelet alternates between these and
 RunContainerError."""
 
+CONTAINER_NAME: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+"""A name that the API server accepts for a container: a label of RFC 1123."""
+
 MAX_READ: Final = 4096
 """Characters of such a text that are read."""
 
@@ -93,7 +97,7 @@ class Container:
     @property
     def title(self) -> str:
         """Its role and its name, for messages."""
-        return f"{self.role} {self.name}"
+        return f"{self.role} {texts.name(self.name)}"
 
 
 def containers_of(pod: Object, rules: PodRules) -> Iterator[Container]:
@@ -130,7 +134,9 @@ def logs(pod: Object, container: str, *, previous: bool = False) -> str:
     """The command that shows the log of a container."""
     meta = pod["metadata"]
     options = " --previous" if previous else ""
-    return f"kubectl logs{options} -n {meta.get('namespace')} {meta['name']} -c {container}"
+    # Only a forged status has a name that is not valid.
+    of = f"-c {container}" if CONTAINER_NAME.fullmatch(container) else "--all-containers"
+    return f"kubectl logs{options} -n {meta.get('namespace')} {meta['name']} {of}"
 
 
 def not_ours(pod: Object, rules: PodRules) -> str:
@@ -146,7 +152,7 @@ def not_ours(pod: Object, rules: PodRules) -> str:
 
 def image_problem(container: str, image: str, cause: str) -> str:
     """The sentence about an image that cannot be pulled. `container`: its role and its name."""
-    shown = quote_if_needed(image, MAX_IMAGE_LENGTH)
+    shown = texts.name(image, MAX_IMAGE_LENGTH)
     return f"the image {shown} of {container} cannot be pulled: {stable(cause)}"
 
 
@@ -156,11 +162,11 @@ def text_of(state: Mapping[str, Any]) -> str:
 
 
 def stable(text: str) -> str:
-    """The text of a kubelet on one line, without what differs in each of its attempts."""
+    """The text of a kubelet or of a scheduler on one line, without what differs in each of its attempts."""
     # The message alternates between "<error>" and "Back-off …: <error>".
     text = text[:MAX_READ]
     same = CONTAINER_ID.sub("…", SOURCE.sub("", BACK_OFF.sub("", text, count=1) or text))
-    return quote_if_needed(same, MAX_CAUSE)
+    return texts.clause(same, MAX_CAUSE)
 
 
 def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, reported: str) -> Failure | None:
@@ -224,7 +230,7 @@ def _image_message(
         return problem + advice[error_of(text)]
     # The longest first: one can begin with another.
     start, ends = problem.partition(bare[0])[0], "|".join(map(re.escape, sorted(advice.values(), key=len)[::-1]))
-    before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE}}}?(?:{ends})", reported)
+    before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE + 3}}}?(?:{ends})", reported)
     return before[0] if before else problem + advice[OTHER]
 
 
@@ -234,18 +240,19 @@ def _image_advice(pod: Object, container: Container, rules: PodRules, error: Ima
     cause = f"; {error.cause}" if error.cause else ""
     if own is None:
         return f"{cause}; {not_ours(pod, rules)}"
-    remedy = error.advice(own)
-    return f"{cause}; {remedy}{rules.loss_by(remedy)}" if remedy else cause
+    advice = rules.advice(error.remedy(own))
+    return f"{cause}; {advice}" if advice else cause
 
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
     cause = text_of(state)
     if container.own_container is None:
-        remedy = not_ours(pod, rules)
+        advice = not_ours(pod, rules)
     else:
-        remedy = next((text for error, text in container.own_container.start if error.search(cause)), "")
-    advice = f"; {remedy}{rules.loss_by(remedy)}" if remedy else ""
-    return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{advice}"
+        remedies = (remedy for error, remedy in container.own_container.start if error.search(cause))
+        advice = rules.advice(next(remedies, NONE))
+    end = f"; {advice}" if advice else ""
+    return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{end}"
 
 
 def _crash_message(pod: Object, container: Container, terminated: Mapping[str, Any], rules: PodRules) -> str:
@@ -255,6 +262,6 @@ def _crash_message(pod: Object, container: Container, terminated: Mapping[str, A
     if container.own_container is None:
         remedies.append(not_ours(pod, rules))
     elif is_oom:
-        remedies.append(f"{container.own_container.memory}{rules.loss_by(container.own_container.memory)}")
-    problem = f"{container.title} terminated with exit code {code} ({quote_if_needed(reason)})"
+        remedies.append(rules.advice(container.own_container.memory))
+    problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)})"
     return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

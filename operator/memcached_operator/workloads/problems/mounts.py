@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api import conditions as c
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, is_active
 from memcached_operator.workloads.problems.failures import Failure
@@ -50,6 +51,9 @@ is at most 422 s old when it is repeated. It is read at most READ_PERIOD later.
 
 CREATING_REASONS = ("ContainerCreating", "PodInitializing")
 """Waiting reasons of a container whose pod may lack a volume (kubernetes pkg/kubelet/kubelet_pods.go)."""
+
+MAX_SECRETS = 3
+"""Maximum Secrets in a message that may be the one that lacks a key."""
 
 SET_UP = re.compile(r'MountVolume\.SetUp failed for volume "([^"]{1,63})"')
 """A failed mount. The error follows (kubernetes pkg/volume/util/types)."""
@@ -151,7 +155,7 @@ def _pod_failures(pod: Object, events: Iterable[Object], now: datetime, rules: P
         clears_in = RECENT - max(0.0, (now - occurrence.seen).total_seconds())
         if clears_in > 0 and (text := _explanation(occurrence.message, secrets, mounted=not waits)):
             foreign = "" if rules.has_volume(volume) else f", which is not part of this {rules.kind},"
-            message = f"Pod {pod['metadata']['name']}: volume {volume}{foreign} {text}"
+            message = f"Pod {pod['metadata']['name']}: volume {texts.name(volume)}{foreign} {text}"
             yield Failure(c.SECRET_UNAVAILABLE, message, clears_in)
 
 
@@ -203,7 +207,8 @@ def _explanation(text: str, secrets: Mapping[str, frozenset[str]], *, mounted: b
     remedies = [f"create the Secret {' and the Secret '.join(names)} in this namespace"] if names else []
     for key in keys:
         having = [name for name, items in secrets.items() if key in items] or list(secrets)
-        remedies.append(f"add the key {key} to the Secret {' or '.join(having)}")
+        listed = " or ".join(texts.name(name) for name in having[:MAX_SECRETS])
+        remedies.append(f"add the key {key} to the Secret {listed}")
     verb = "cannot be updated" if mounted else "cannot be mounted"
     running = ["the pod keeps running with the previous files"] if mounted else []
     return f"{verb}: {'; '.join([', '.join(causes), *running, *remedies])}"

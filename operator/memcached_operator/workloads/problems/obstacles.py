@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_api.remedies import Remedy
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, has_completed, is_deleted, is_ready, is_unreported
 from memcached_operator.workloads.problems.failures import Container, containers_of, failures, logs, stable, text_of
@@ -91,13 +92,13 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
 
 def _scheduling_remedy(text: str, rules: PodRules) -> str:
     """What a user can do about a message of the scheduler, as sentences after it; empty if none is known."""
-    end, actions = "" if text.endswith(".") else ".", list[str]()
-    for part, action in rules.scheduling.items():
+    end, remedies = "" if text.endswith(".") else ".", list[Remedy]()
+    for part, remedy in rules.scheduling.items():
         if part in text:
-            actions.append(action)
+            remedies.append(remedy)
             text = text.replace(part, "")
-    remedy = "; or ".join(actions)
-    return f"{end} {remedy[:1].upper()}{remedy[1:]}{rules.loss_by(remedy)}" if remedy else ""
+    advice = rules.advice(*remedies)
+    return f"{end} {advice[:1].upper()}{advice[1:]}" if advice else ""
 
 
 def _initializing(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
@@ -197,11 +198,11 @@ def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
         return None
     cause = blocked_by(pod)
     if not cause:
-        command = f"kubectl delete pod --force -n {meta.get('namespace')} {meta['name']}"
+        command = f"kubectl delete pod --force --wait=false -n {meta.get('namespace')} {meta['name']}"
         cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
     disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")
     reason = f" ({stable(disruption)})" if disruption else ""
-    left = (end + START_PERIOD - now).total_seconds()
+    left = (end - now + START_PERIOD).total_seconds()  # not end + …, which overflows in the year 9999
     return Obstacle(f"pod {meta['name']} is still being deleted{reason}: {cause}", max(0.0, left))
 
 
@@ -212,7 +213,7 @@ def _failed(pods: Iterable[Object], now: datetime) -> Obstacle | None:
         return None
     _, status = max(failed, key=lambda entry: entry[0])
     text = f": {stable(status['message'])}" if status.get("message") else ""
-    return Obstacle(f"a pod failed with the reason {quote_if_needed(status['reason'])}{text}")
+    return Obstacle(f"a pod failed with the reason {texts.name(status['reason'])}{text}")
 
 
 def _failed_at(pod: Object, now: datetime) -> datetime | None:
@@ -231,7 +232,7 @@ def _title(container: Container, rules: PodRules) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    listed = [quote_if_needed(name, MAX_NAME) for name in names]
+    listed = [texts.name(name, MAX_NAME) for name in names]
     more = [f"{len(listed) - MAX_NAMES} more"] if len(listed) > MAX_NAMES else []
     return " and ".join([", ".join(listed[:MAX_NAMES]), *more])
 
@@ -247,7 +248,7 @@ def _left(since: Any, now: datetime) -> float:
 
 
 def _node(pod: Object) -> str:
-    return nested_map(pod, "spec").get("nodeName", "")
+    return texts.name(nested_map(pod, "spec").get("nodeName", ""), MAX_NAME)
 
 
 def _name(pod: Object) -> str:

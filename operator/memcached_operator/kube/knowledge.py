@@ -1,0 +1,58 @@
+"""What is known of the objects of a resource: "not listed", "not served" and "none" are different."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Final
+
+from memcached_operator.kube.resource import Resource
+
+
+class State(Enum):
+    """Whether the objects of a resource in a namespace are known."""
+
+    UNLISTED = "unlisted"
+    """No list has been answered: any number of them may exist."""
+    NOT_SERVED = "not served"
+    """The API server does not serve the resource, so there are none."""
+    LISTED = "listed"
+    """They have been listed. What a later list cannot find out stays as it was."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What is known of the objects of a resource in a namespace, and why a list failed."""
+
+    state: State = State.UNLISTED
+    code: int | None = None
+    """The response code of the last list, 0 without a response; None if it did not fail, or is not answered yet."""
+    error: str = ""
+    """The error message of that list."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last list failed."""
+        return self.code is not None
+
+    def failed(self, code: int, error: str) -> "Knowledge":
+        """After a failed list: what has been listed before is still known. A resource that was not served may be.
+
+        The message stays the same while the code does: a status that contains it causes no writes.
+        """
+        state = self.state if self.state is State.LISTED else State.UNLISTED
+        if code == self.code:
+            return replace(self, state=state)
+        return Knowledge(state, code, error)
+
+
+UNLISTED: Final = Knowledge()
+NOT_SERVED: Final = Knowledge(State.NOT_SERVED)
+LISTED: Final = Knowledge(State.LISTED)
+
+Known = Mapping[tuple[Resource, str | None], Knowledge]
+"""What is known of each resource by watched namespace, or of all namespaces by None."""
+
+
+def known_in(namespace: str, resource: Resource, known: Known) -> Knowledge:
+    """What is known of a resource in a namespace. One that is not watched has no objects that anything waits for."""
+    return known.get((resource, None)) or known.get((resource, namespace)) or LISTED

@@ -1,0 +1,78 @@
+"""Finds strays in the cache, and remembers since when those exist that can be of a transition."""
+
+import time
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Any, Final
+
+from memcached_api import conditions as c
+from memcached_operator.cache.cache import Cache
+from memcached_operator.kind import ReconciledKind, Snapshot, Strays
+from memcached_operator.kube.resource import SERVICES, Key, Object, nested_list
+from memcached_operator.reconcile.intent import replicas_of
+from memcached_operator.reconcile.strays.orphans import POLICIES, Orphans
+from memcached_operator.reconcile.strays.pods import stray_pods
+
+GRACE: Final = 60.0
+"""Seconds for which pods may belong to no workload of the object: until the garbage collector has deleted those of a
+deleted workload, or until a new workload has adopted them."""
+
+
+class StrayFinder:
+    """Finds strays, and remembers since when those exist that can be of a transition."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._since: dict[Key, float] = {}
+        self.clock: Callable[[], float] = time.monotonic
+
+    def find(
+        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, desired: AbstractSet[Key] | None
+    ) -> tuple[Strays, float | None]:
+        """The strays to report, and seconds until there can be others without an event; or None.
+
+        `desired`: the keys of the children; None if they are not known.
+        """
+        found = strays(self._cache, kind, snapshot, desired)
+        if not found.is_transitional:
+            self.forget(key)
+            return found, None
+        now = self.clock()
+        left = self._since.setdefault(key, now) + GRACE - now
+        # After a restart of this process, what is reported already must not be left out for a moment.
+        if left <= 0 or _reports_conflict(snapshot.cr):
+            return found, None
+        return replace(found, owners=(), pods=()), left
+
+    def forget(self, key: Key) -> None:
+        """Forget an object that has no strays of a transition, or does not exist any more."""
+        self._since.pop(key, None)
+
+
+def strays(cache: Cache, kind: ReconciledKind, snapshot: Snapshot, desired: AbstractSet[Key] | None) -> Strays:
+    """What a cache has of the strays of an object. `desired`: as for `StrayFinder.find`."""
+    meta = snapshot.cr["metadata"]
+
+    def keys(resources: Iterable[Any]) -> list[Key]:
+        return [Key(resource, meta["namespace"], meta["name"]) for resource in resources if resource in kind.owns]
+
+    own = keys(each.resource for each in kind.workloads)
+    kept = {*snapshot.children, *((*own, *keys(POLICIES)) if desired is None else desired)}
+    orphans = Orphans(cache, kind, snapshot, kept)
+    policies = tuple(key for key in keys(POLICIES) if orphans.get(key) is not None)
+    if snapshot.child(SERVICES) is None:
+        return Strays(policies=policies)
+    workloads = tuple(key for key in own if (live := orphans.get(key)) is not None and _has_pods(live))
+    owners, pods = stray_pods(cache, kind, snapshot, kept.union(workloads))
+    return Strays(workloads, orphans.beside() if workloads else (), policies, owners, pods)
+
+
+def _reports_conflict(cr: Object) -> bool:
+    """Whether the last status reports a conflict."""
+    return c.CONFLICT in [condition.get("reason") for condition in nested_list(cr, "status", "conditions")]
+
+
+def _has_pods(live: Object) -> bool:
+    """Whether a workload keeps pods: an orphan that is being deleted loses them."""
+    return replicas_of(live) != 0 and not live["metadata"].get("deletionTimestamp")

@@ -1,0 +1,159 @@
+"""Texts of others in each message that is not about a pod: quoted, short and on one line."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from memcached_api.memcached.types import MEMCACHED
+from memcached_api.shared.rules.placing import RESTARTED_AT
+from memcached_operator.cache.forms import VPA_UPDATES
+from memcached_operator.kind import Snapshot
+from memcached_operator.kube.client import ApiError
+from memcached_operator.kube.field_managers import Manager
+from memcached_operator.kube.resource import (
+    AUTOSCALERS,
+    DEPLOYMENTS,
+    PODS,
+    SERVICES,
+    STATEFULSETS,
+    Key,
+    Object,
+    key_of,
+)
+from memcached_operator.memcached.interventions import interventions
+from memcached_operator.memcachedproxy.references import notices, reads
+from memcached_operator.reconcile.ownership import decide
+from memcached_operator.reconcile.result import Result
+from memcached_operator.shared.foreign import autoscalers, budget_notice, rollout_notice
+from memcached_operator.status.conditions import with_transition_times
+from memcached_operator.status.events import event_of
+from memcached_operator.status.interventions import Change, reverted
+from memcached_operator.status.reports import Report, of_rollout
+from memcached_operator.workloads.problems import creation
+from memcached_process.logs import JsonFormatter, TextFormatter
+from unit.builders import LABELS, NOW, deployment, memcached, owned, slots
+from unit.workloads.test_creation import statefulset
+from unit.workloads.test_foreign_values import TEXTS, check
+
+CHILD: Final = Key(DEPLOYMENTS, "test", "cache")
+
+
+def owned_by(kind: str, name: str) -> str:
+    """The conflict with a Service of another owner."""
+    owner = {"apiVersion": "v1", "kind": kind, "name": name, "uid": "x", "controller": True}
+    desired: Object = {"metadata": {"name": "cache", "labels": LABELS, "annotations": {}}}
+    return decide(memcached(), desired, owned(resource=SERVICES, ownerReferences=[owner])).message
+
+
+def rejected(text: str) -> str:
+    """The problem of an error of the API server."""
+    result = Result(tolerant=False)
+    with result.record_errors(CHILD):
+        raise ApiError(422, "Invalid", text)
+    return result.problems[0].message
+
+
+def changed(manager: Manager | None, *path: str) -> str:
+    """The report of a change by another client."""
+    return reverted(memcached(), CHILD, Change(manager, (("spec", *path),))).message
+
+
+def scaled(name: str) -> str:
+    """The notice about an autoscaler of KEDA."""
+    live, target = deployment(), {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cache"}
+    owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": name, "uid": "x", "controller": True}
+    autoscaler = {"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"scaleTargetRef": target}}
+    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live}, foreign={AUTOSCALERS: (autoscaler,)})
+    return autoscalers(snapshot, MEMCACHED).notices[0]
+
+
+def resized(name: str) -> str:
+    """The report of a VerticalPodAutoscaler."""
+    updates = f"Pod resources updated by {name}: container 0"
+    meta = {"name": "cache-0", "creationTimestamp": "2030-01-01T11:59:00Z", "annotations": {VPA_UPDATES: updates}}
+    return interventions(Snapshot(memcached(), pods=({"metadata": meta},)), NOW)[0][0].message
+
+
+def taken(kind: str, name: str) -> str:
+    """The conflict with a pod of another owner."""
+    meta: Object = {"name": "cache-0", "namespace": "test", "labels": {}}
+    pod: Object = {"kind": PODS.kind, "metadata": meta, "owner": {"kind": kind, "name": name}, "released": False}
+    live = statefulset()
+    return creation.problems(Snapshot(memcached(), {key_of(STATEFULSETS, live): live}, creation=(pod,)))[0].message
+
+
+def rolled(name: str, image: str) -> str:
+    """The report of a new pod template."""
+    containers = [{"name": name, "image": image}]
+    before, after = ({"spec": {"template": {"spec": {"containers": each}}}} for each in ([], containers))
+    with_image = {"spec": {"template": {"spec": {"containers": [{"name": name, "image": "a"}]}}}}
+    reports = [of_rollout(CHILD, each, after) for each in (before, with_image)]
+    return "; ".join(report.message for report in reports if report)
+
+
+def unknown(image: str) -> str:
+    """The notice about the image of the Memcached behind proxies."""
+    return next(notices("cache", reads(slots(1, spec={"image": image})), LABELS))
+
+
+MESSAGES: Final[dict[str, Callable[[str], str]]] = {
+    "kind of an owner": lambda text: owned_by(text, "a"),
+    "name of an owner": lambda text: owned_by("Deployment", text),
+    "error of the API server": rejected,
+    "field manager": lambda text: changed(Manager(text), "replicas"),
+    "subresource": lambda text: changed(Manager("a", text), "replicas"),
+    "field": lambda text: changed(None, text),
+    "ScaledObject": scaled,
+    "VerticalPodAutoscaler": resized,
+    "PodDisruptionBudget": lambda text: budget_notice(text) + rollout_notice(text),
+    "kind of the owner of a pod": lambda text: taken(text, "a"),
+    "name of the owner of a pod": lambda text: taken("ReplicaSet", text),
+    "container": lambda text: rolled(text, "a"),
+    "new image": lambda text: rolled("a", text),
+    "image of another object": unknown,
+}
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
+def test_text_of_another_client_is_quoted(message: Callable[[str], str]) -> None:
+    for text in TEXTS:
+        found = message(text)
+        assert "zzz" in found
+        check(found)
+
+
+def logged(formatter: logging.Formatter, text: str) -> str:
+    """The line of the log with a text."""
+    return formatter.format(logging.LogRecord("operator", logging.WARNING, "", 1, "failed: %s", (text,), None))
+
+
+def in_condition(text: str) -> str:
+    """The message of a condition with a text."""
+    return with_transition_times((), [{"type": "Ready", "status": "True", "message": text}], NOW)[0]["message"]
+
+
+LINES: Final[dict[str, Callable[[str], str]]] = {
+    "condition": in_condition,
+    "Event": lambda text: event_of(memcached(), Report("Failed", text), NOW)["message"],
+    "line of the log": lambda text: logged(TextFormatter("%(name)s %(message)s"), text),
+    "line of the log as JSON": lambda text: logged(JsonFormatter(), text),
+}
+
+
+@pytest.mark.parametrize("line", LINES.values(), ids=LINES.keys())
+def test_whole_message_is_on_one_line(line: Callable[[str], str]) -> None:
+    """Also if a text were not quoted."""
+    for text in TEXTS:
+        found = line(text)
+        assert "zzz" in found
+        assert found.isprintable()
+        assert len(found) < 9000
+
+
+def test_time_of_a_restart_is_a_word() -> None:
+    template = {"metadata": {"annotations": {RESTARTED_AT: "2030-01-01\n11:59:00Z"}}}
+    child = {**owned(resource=DEPLOYMENTS), "spec": {"template": template}}
+    found = interventions(Snapshot(memcached(), {CHILD: child}), NOW)[0]
+    assert '"2030-01-01\\n11:59:00Z"' in found[0].message

@@ -147,6 +147,8 @@ class Snapshot:
     ended: tuple[Object, ...] = ()
     """The pods of its workload that have ended, as far as they are kept: those that finalizers hold, and the last one
     that was evicted, or rejected by its node."""
+    disruptions: tuple[Any, ...] = ()
+    """The pods that Kubernetes itself has stopped lately (`workloads.problems.disruptions`)."""
     autoscaled: bool = False
     """A HorizontalPodAutoscaler has scaled its workload repeatedly within the last hour, and the controller has
     reverted it."""
@@ -384,6 +386,8 @@ class ReconciledKind:
     """Those that its pods name, also after their owner was deleted."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""
+    loss: str = ""
+    """What is lost with a pod, as a clause; empty if nothing is."""
     updates_pods: bool = False
     """Its plans contain steps that change and delete pods."""
     listed: Listed[Any] | None = None

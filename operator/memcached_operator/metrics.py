@@ -91,6 +91,12 @@ WATCH_RETRIES = Counter(
     ["resource", "reason"],
     registry=REGISTRY,
 )
+DISRUPTIONS = Counter(
+    "memcached_operator_pod_disruptions",
+    "Pods that Kubernetes stopped, per controller and reason.",
+    ["controller", "reason"],
+    registry=REGISTRY,
+)
 OUTDATED_IMAGES = "memcached_operator_outdated_images"
 PROBLEM_IMAGES = "memcached_operator_problem_images"
 OUTDATED_AGENTS = "memcached_operator_outdated_agents"

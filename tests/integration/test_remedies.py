@@ -11,7 +11,15 @@ from integration.test_interventions import run
 from integration.test_manager import cache, create, missing, patch, run_operator, wait_until_ready
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
+from memcached_operator.kube.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    STATEFULSETS,
+    Key,
+    Object,
+)
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
 from support.draining import condition, evict, is_ready, pods_of
@@ -133,3 +141,51 @@ def test_budget_that_delays_a_drain_is_raised_or_disabled(plane: ControlPlane, n
         await healthy(client, namespace)
 
     run_operator(plane, (namespace,), scenario)
+
+
+EVICTED: Final = "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi"
+
+
+@pytest.mark.parametrize("identity", ["Stable", "Pooled"])
+def test_pods_that_kubernetes_stops_have_one_event_each_and_then_a_notice(
+    plane: ControlPlane, namespace: str, identity: str
+) -> None:
+    """A StatefulSet deletes them at once, a ReplicaSet leaves them. A restart of the controller repeats no Event."""
+
+    async def events(client: ApiClient) -> list[str]:
+        path = f"/api/v1/namespaces/{namespace}/events"
+        found = await client.request("GET", path, params={"fieldSelector": "reason=PodDisrupted"})
+        return sorted(each["metadata"]["name"] for each in found["items"])
+
+    async def stop(client: ApiClient, number: int) -> None:
+        await wait_until_ready(client, namespace)
+        (pod,) = [each for each in await pods_of(client, namespace) if each["status"]["phase"] == "Running"]
+        failed = {"phase": "Failed", "reason": "Evicted", "message": f"{EVICTED}. "}
+        path = f"{PODS.path(namespace, pod['metadata']['name'])}/status"
+        await client.request("PATCH", path, {"status": failed}, "application/merge-patch+json")
+
+        async def is_reported() -> bool:
+            return len(await events(client)) == number and f"cache.{pod['metadata']['uid']}" in await events(client)
+
+        await eventually(is_reported)
+
+    async def scenario(client: ApiClient) -> None:
+        await create(client, cache(namespace, size=1, identity=identity))
+        for number in (1, 2, 3):
+            await stop(client, number)
+        text = f"Kubernetes stopped 3 or more pods within 30 minutes (Evicted): {EVICTED}. Raise ephemeral-storage in"
+        await eventually(partial(reported, client, of(namespace), "AsExpected", text))
+
+    async def later(client: ApiClient) -> None:
+        before = await events(client)
+        await patch(client, of(namespace), {"spec": {"size": 2}})
+
+        async def is_larger() -> bool:
+            found = await client.get(of(namespace)) or {}
+            return found["status"].get("readyReplicas") == 2
+
+        await eventually(is_larger)
+        assert await events(client) == before
+
+    for each in (scenario, later):
+        run_operator(plane, (namespace,), each)

@@ -120,6 +120,7 @@ ZONES: Final = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app.kubernetes.io/instance": "cache"}},
 }
+RACK: Final = "example.com/rack"
 CASES: Final = (
     Case(
         "were unschedulable",
@@ -159,6 +160,15 @@ CASES: Final = (
         {
             "correct": change_pod(nodeSelector={"example.com/disk": None}),
             "label": change_node(metadata={"labels": {"example.com/disk": "fast"}}),
+        },
+    ),
+    Case(
+        "constraints (missing required label)",
+        ({},),
+        {"size": 1, "topologySpreadConstraints": [{**ZONES, "minDomains": None, "topologyKey": RACK}]},
+        {
+            "label": change_node(metadata={"labels": {RACK: "a"}}),
+            "correct": change_pod(topologySpreadConstraints=[{**ZONES, "minDomains": None}]),
         },
     ),
     Case(

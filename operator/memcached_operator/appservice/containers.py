@@ -4,8 +4,16 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from memcached_api.remedies import Action, Remedy, corrected, lowered, raised
-from memcached_operator.shared.containers import ADD_NODE, REPAIR, UNCORDON
+from memcached_api.remedies import Action, Direction, Remedy, corrected, lowered, raised
+from memcached_operator.shared.containers import (
+    ADD_NODE,
+    CONTAINER_STORAGE,
+    FREE,
+    MORE_MEMORY,
+    REPAIR,
+    STORAGE,
+    UNCORDON,
+)
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
@@ -31,11 +39,33 @@ CONTAINER: Final = OwnContainer(
 LACKS: Final = ("spec.agent", "spec.podTemplate")
 """The sections that its spec does not have, but those of the other kinds."""
 
+TAINT: Final[Remedy] = (Action(f"{REPAIR}, otherwise remove the taint"), ADD_NODE)
+LESS: Final[Remedy] = (
+    Action(
+        "raise ephemeral-storage in spec.resources.limits",
+        ("spec.resources.limits.ephemeral-storage",),
+        Direction.UP,
+    ),
+    Action("let the process write less to its files and its log"),
+)
+
+DISRUPTIONS: Final[Mapping[str, Remedy]] = {
+    STORAGE: LESS,
+    CONTAINER_STORAGE: LESS,
+    "low on resource: memory": (MORE_MEMORY, ADD_NODE),
+    "low on resource: ": (FREE, ADD_NODE),
+    "The node had condition: ": (FREE, ADD_NODE),
+    "PreemptionByScheduler: ": (ADD_NODE,),
+    "Preempting: ": (ADD_NODE,),
+    "DeletionByTaintManager: ": TAINT,
+}
+"""The remedy by a part of the reason and of the message with which Kubernetes stops pods, as for a Memcached."""
+
 SCHEDULING: Final[Mapping[str, Remedy]] = {
     "were unschedulable": UNCORDON,
     "Insufficient cpu": (lowered("spec.resources.requests.cpu"), ADD_NODE),
     "Insufficient memory": (lowered("spec.resources.requests.memory"), ADD_NODE),
-    "untolerated taint": (Action(f"{REPAIR}, otherwise remove the taint"), ADD_NODE),
+    "untolerated taint": TAINT,
     "Too many pods": (ADD_NODE,),
 }
 """The remedy by a part of the scheduler's message, as for a Memcached."""

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from memcached_operator.appservice.containers import CONTAINER, LACKS, SCHEDULING
+from memcached_operator.appservice.containers import CONTAINER, DISRUPTIONS, LACKS, SCHEDULING
 from memcached_operator.appservice.desired.deployment import APP_NAME
 from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
@@ -23,7 +23,9 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     """The `AppServiceStatus`. `now` is used only to decide how long a crash is reported."""
     meta = snapshot.cr["metadata"]
     live = snapshot.child(DEPLOYMENTS)
-    rules = PodRules("AppService", {meta["name"]: CONTAINER}, scheduling=SCHEDULING, lacks=LACKS).within(live)
+    rules = PodRules(
+        "AppService", {meta["name"]: CONTAINER}, scheduling=SCHEDULING, disruptions=DISRUPTIONS, lacks=LACKS
+    ).within(live)
     resume = RESUME.format(meta["namespace"], meta["name"])
     workload = workload_state(deployment_rollout(live), snapshot, outcome, now, rules=rules, resume=resume)
     counted = nested_map(live or {}, "status")

@@ -7,7 +7,16 @@ from typing import Final
 from memcached_api.remedies import Action, Direction, corrected, lowered, raised
 from memcached_operator.memcached.desired import pods
 from memcached_operator.shared import agent
-from memcached_operator.shared.containers import ADD_NODE, AGENT, CREDENTIALS, MISSING_PROGRAM, ROOT, USER, scheduling
+from memcached_operator.shared.containers import (
+    ADD_NODE,
+    AGENT,
+    CREDENTIALS,
+    MISSING_PROGRAM,
+    ROOT,
+    USER,
+    disruptions,
+    scheduling,
+)
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_SHELL: Final = re.compile(r'exec: "sh": executable file not found')
@@ -44,6 +53,9 @@ SCHEDULING: Final = scheduling(
     ),
 )
 """The remedy by a part of the scheduler's message."""
+
+DISRUPTIONS: Final = disruptions(less=(lowered("spec.cache.verbosity"),))
+"""The remedy by a part of the reason and of the message with which Kubernetes stops pods."""
 
 LOSS: Final = "its items are then lost"
 """The consequence if a pod whose memcached runs is deleted."""

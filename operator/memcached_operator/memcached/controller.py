@@ -44,6 +44,7 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
         status=status_with(cluster_domain),
         optional=(POD_MONITORS, PROMETHEUS_RULES),
         foreign=FOREIGN,
+        loss="its items are lost",
         owners=owners,
         updates_pods=True,
         restart=restart,

@@ -16,7 +16,7 @@ from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
-from memcached_operator.memcached.containers import CONTAINERS, LOSS, SCHEDULING
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, LOSS, SCHEDULING
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.losses import THIS_REPLACES, loss_with
 from memcached_operator.memcached.slots.pause import served_ports
@@ -25,6 +25,7 @@ from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.record import is_planned_end
 from memcached_operator.shared import pause
+from memcached_operator.shared.containers import SURGE
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rollout import Rollout
@@ -63,7 +64,15 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     spec, _ = checked(snapshot.cr)
     taken_back = partial(takes_back, revision=nested_map(live or {}, "status").get("updateRevision", ""))
     rules = PodRules(
-        "Memcached", CONTAINERS, LOSS, loss_with(spec), is_planned_end, taken_back, scheduling=SCHEDULING
+        "Memcached",
+        CONTAINERS,
+        LOSS,
+        loss_with(spec),
+        is_planned_end,
+        taken_back,
+        scheduling=SCHEDULING,
+        surge=SURGE,
+        disruptions=DISRUPTIONS,
     ).within(live)
     replaces = outcome.update is not None and outcome.update.replaces if has_slots else _has_outdated(workload_rollout)
     resume = f"{pause.remedy(snapshot.cr)}{THIS_REPLACES if replaces else ''}"

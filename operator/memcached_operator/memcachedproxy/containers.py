@@ -7,7 +7,16 @@ from memcached_api.remedies import Action, Direction, corrected, lowered, raised
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
 from memcached_operator.shared import agent
-from memcached_operator.shared.containers import ADD_NODE, AGENT, CREDENTIALS, MISSING_PROGRAM, ROOT, USER, scheduling
+from memcached_operator.shared.containers import (
+    ADD_NODE,
+    AGENT,
+    CREDENTIALS,
+    MISSING_PROGRAM,
+    ROOT,
+    USER,
+    disruptions,
+    scheduling,
+)
 from memcached_operator.workloads.rules import OwnContainer
 
 CONTAINERS: Final[Mapping[str, OwnContainer]] = {
@@ -20,6 +29,9 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
     agent.CONTAINER: AGENT,
 }
 """By the name of the container."""
+
+DISRUPTIONS: Final = disruptions()
+"""The remedy by a part of the reason and of the message with which Kubernetes stops pods."""
 
 SCHEDULING: Final = scheduling(
     memory=(lowered("spec.resources.requests.memory", "spec.maxConnections"), ADD_NODE),

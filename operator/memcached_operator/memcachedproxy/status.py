@@ -10,13 +10,14 @@ from memcached_api.values import nested_field
 from memcached_operator.kind import DesiredStatus, Listed, Outcome, Snapshot
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
-from memcached_operator.memcachedproxy.containers import CONTAINERS, SCHEDULING
+from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.references import shows
 from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import target_of
 from memcached_operator.shared import pause
+from memcached_operator.shared.containers import SURGE
 from memcached_operator.shared.dns import host
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
@@ -39,7 +40,9 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         meta = snapshot.cr["metadata"]
         spec, _ = checked(snapshot.cr)
         live = snapshot.child(DEPLOYMENTS)
-        rules = PodRules("MemcachedProxy", CONTAINERS, scheduling=SCHEDULING).within(live)
+        rules = PodRules(
+            "MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, disruptions=DISRUPTIONS
+        ).within(live)
         reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
         resume = pause.remedy(snapshot.cr)
         state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)

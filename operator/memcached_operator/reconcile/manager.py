@@ -5,6 +5,7 @@ import logging
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 from memcached_operator.cache.cache import Cache, Entry, version_of
@@ -22,6 +23,7 @@ from memcached_operator.reconcile.sizes import Sizes
 from memcached_operator.runtime.fair_queue import Limits
 from memcached_operator.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.runtime.tasks import background
+from memcached_operator.workloads.problems.disruptions import disruption
 
 log = logging.getLogger(__name__)
 
@@ -130,6 +132,9 @@ class Manager:
     def handle_event(self, resource: Resource, change: Change, obj: Object) -> None:
         """Update the cache with one event and enqueue the affected objects."""
         key = key_of(resource, obj)
+        if resource == PODS and disruption(obj, datetime.now(UTC)) is not None:
+            for owner in self._affected(key, obj):
+                self._reconciler.observe_pod(owner, obj)
         before, views = self._cache.entry(key), self._foreign(key)
         if not self._put(key, change, obj) or (change == "updated" and self._keeps_content(key, before)):
             return

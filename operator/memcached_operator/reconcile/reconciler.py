@@ -18,6 +18,7 @@ from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, key
 from memcached_operator.reconcile.apply import DEGRADED_THRESHOLD, Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
+from memcached_operator.reconcile.events.disruptions import Disruptions
 from memcached_operator.reconcile.events.mounts import MountEvents
 from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.ownership import is_controlled_by, may_be_adopted
@@ -73,6 +74,7 @@ class Reconciler:
         self._status = StatusWriter(client, cache, self._recorder)
         self._mount_events = MountEvents(client, queue.add)
         self._creation_events = CreationEvents(client, cache, queue.add)
+        self._disruptions = Disruptions(self._recorder)
 
     async def run(self, workers: int) -> None:
         """Run workers, queue timers, and the writer and the readers of Events until one fails.
@@ -136,6 +138,7 @@ class Reconciler:
             self._deferred.discard(key)
             self._mount_events.forget(key)
             self._creation_events.forget(key)
+            self._disruptions.forget(key)
             self._strays.forget(key)
             self._applier.forget_deleted()
             self.observers.remember(key, None)
@@ -213,10 +216,22 @@ class Reconciler:
         snapshot = gather(self._cache, kind, cr, self._knowledge, self.resize)
         now = datetime.now(UTC)
         events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
+        self._disruptions.observe(key, cr, (*snapshot.pods, *snapshot.ended), kind.loss)
+        disruptions = self._disruptions.of(key, cr["metadata"]["uid"])
         autoscaled = self._applier.reverts.is_autoscaled(cr)
-        if not (events or creation or autoscaled):
+        if not (events or creation or disruptions or autoscaled):
             return snapshot
-        return replace(snapshot, events=events, creation=creation, autoscaled=autoscaled)
+        return replace(snapshot, events=events, creation=creation, disruptions=disruptions, autoscaled=autoscaled)
+
+    def observe_pod(self, key: Key, pod: Object) -> None:
+        """Report a pod of an object that Kubernetes itself has stopped. At the next reconcile, it may not exist."""
+        kind, cr = self._kinds[key.resource], self._cache.get(key)
+        if cr is None or cr["metadata"].get("deletionTimestamp"):
+            return
+        for each in kind.workloads:
+            workload = self._cache.get(Key(each.resource, key.namespace, key.name))
+            if workload is not None and is_controlled_by(workload, cr) and each.owns(pod, workload):
+                self._disruptions.observe(key, cr, [pod], kind.loss)
 
     async def _find_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> None:
         """Read a workload that had pods, and that neither the cache nor the plan has.

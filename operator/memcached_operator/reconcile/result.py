@@ -9,6 +9,7 @@ from memcached_operator.kind import Problem
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key
 from memcached_operator.status.reports import Report, of_created
+from memcached_operator.workloads.problems.creation_remedies import LACKS_METADATA
 
 API_MISSING = (404, 405)
 """Response codes of a write while its API is not served, or while its CRD is being deleted."""
@@ -126,8 +127,10 @@ class Result:
 
 
 def _remedy(key: Key, error: ApiError) -> str:
-    """The remedy for a value that this API server is too old for, or for a field that it does not let anyone change,
-    such as in a restored object."""
+    """The remedy for an error that does not end by itself: a label that a policy requires, a value that this API server
+    is too old for, or a field that it does not let anyone change, such as in a restored object."""
+    if LACKS_METADATA.search(error.message):
+        return ". Add what it requires to spec.inheritedMetadata, or change the policy"
     if error.code == INVALID and key.resource == SERVICES and NEW_TRAFFIC in error.message:
         return (
             ". Upgrade the cluster to Kubernetes 1.34 or later, or set spec.service.trafficDistribution to PreferClose"

@@ -25,6 +25,9 @@ MAX_MESSAGE_LENGTH = 1024
 """Characters. The API documents at most 1 kB for the note of an Event in events.k8s.io/v1. The API server enforces that
 only for Events with an eventTime, which ours do not have."""
 
+EXISTS = 409
+"""Response code if an Event with the name of a report exists: an earlier process has posted it."""
+
 MAX_QUEUED_EVENTS = 2000
 """Maximum Events in the queue. A thousand new objects have two each. Upon one more, the newest of the namespace with
 the most Events is dropped, so that the objects of one namespace cannot displace the Events of others."""
@@ -72,9 +75,8 @@ class Recorder:
             try:
                 await self._client.create(key, event)
             except ApiError as error:
-                log.log(
-                    logging.DEBUG if error.namespace_terminating else logging.INFO, "cannot post %s: %s", key, error
-                )
+                is_expected = error.namespace_terminating or error.code == EXISTS
+                log.log(logging.DEBUG if is_expected else logging.INFO, "cannot post %s: %s", key, error)
             except Exception:  # at the outermost level: a defect must not stop the process
                 metrics.RECONCILE_PANICS.labels(QUEUE).inc()
                 log.exception("unexpected error, please report it: %s is dropped", key)
@@ -93,8 +95,11 @@ def event_of(cr: Object, report: Report, now: datetime) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        # A unique name from the object's name and the time in nanoseconds, as in client-go.
-        "metadata": {"name": f"{meta['name']}.{int(now.timestamp() * 1e9):x}", "namespace": meta["namespace"]},
+        # By default a unique name from the object's name and the time in nanoseconds, as in client-go.
+        "metadata": {
+            "name": f"{meta['name']}.{report.name or f'{int(now.timestamp() * 1e9):x}'}",
+            "namespace": meta["namespace"],
+        },
         "involvedObject": {
             "apiVersion": cr["apiVersion"],
             "kind": cr["kind"],

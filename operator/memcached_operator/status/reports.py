@@ -25,11 +25,15 @@ Template = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Report:
-    """What an Event says. `warning`: its type is Warning instead of Normal."""
+    """What an Event says. `warning`: its type is Warning instead of Normal.
+
+    `name`: the end of the name of the Event, if it must be created only once; otherwise it follows from the time.
+    """
 
     reason: str
     message: str
     warning: bool = False
+    name: str = ""
 
 
 def of_condition(condition: Condition) -> Report:

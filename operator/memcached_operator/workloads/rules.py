@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from memcached_api.remedies import Action, Remedy, text_of
+from memcached_api.remedies import NONE, Action, Remedy, text_of
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 
@@ -33,8 +33,10 @@ class PodRules:
     them runs, as a clause; empty if nothing is. `loss_by`: what is lost by one of some actions, as sentences after it.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
-    `template`: the live pod template; None if it is not known. `scheduling`: remedies, by a part of the scheduler's
-    message. `lacks`: the sections that its spec does not have: what changes only these is no remedy.
+    `surge`: the remedy if the additional pod of a rollout is rejected. `template`: the live pod template; None if it
+    is not known. `scheduling`: remedies, by a part of the scheduler's message; a part that contains another one comes
+    before it. `disruptions`: remedies if Kubernetes stops pods repeatedly, by a part of the reason and the message.
+    `lacks`: the sections that its spec does not have: what changes only these is no remedy.
     """
 
     kind: str
@@ -43,8 +45,10 @@ class PodRules:
     loss_by: Callable[[Sequence[Action]], str] = lambda _actions: ""
     is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
     takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
+    surge: Remedy = NONE
     template: Mapping[str, Any] | None = None
     scheduling: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
+    disruptions: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
     lacks: tuple[str, ...] = ()
 
     def within(self, workload: Object | None) -> "PodRules":

@@ -11,7 +11,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
-from memcached_operator.workloads.problems import creation, mounts, strays
+from memcached_operator.workloads.problems import creation, disruptions, mounts, strays
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
@@ -57,7 +57,9 @@ def workload_state(
     late = list(_late(rollout, cause))
     degraded = _by_severity([*problems, *uncreated, *strays.problems(snapshot, rules), *pod_problems, *late])
     stalled = any(problem.blocks for problem in (*problems, *uncreated, *late))
+    repeated = disruptions.notice(snapshot.disruptions, now, rules)
     notices = (*outcome.notices, *strays.notices(snapshot, rules), *(each.message for each in outcome.interventions))
+    notices = notices if repeated is None else (*notices, repeated.message)
     observed = (
         _available(rollout, hint, taken=_is_taken(rollout, snapshot, problems)),
         _progressing(rollout, transient, resume, hint, stalled=stalled),
@@ -65,7 +67,12 @@ def workload_state(
     )
     conditions = [*observed, ready(*observed), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
-    delays = (rollout.requeue_after, *(failure.clears_in for failure in failed), *(each.after or None for each in met))
+    delays = (
+        rollout.requeue_after,
+        None if repeated is None else repeated.ends_in,
+        *(failure.clears_in for failure in failed),
+        *(each.after or None for each in met),
+    )
     return WorkloadState(
         rollout=rollout,
         nodes=nodes,
@@ -95,7 +102,7 @@ def _with_known_pods(rollout: Rollout, known: int, snapshot: Snapshot, now: date
 def _late(rollout: Rollout, cause: str) -> Iterator[Problem]:
     """The problem that the rollout has made no progress for too long. `cause`: empty if another problem says it."""
     if rollout.deadline_exceeded:
-        message = f"The rollout exceeded its progress deadline: {rollout.updated} of {rollout.size} pods are updated"
+        message = f"The rollout exceeded its progress deadline: {_updated(rollout)}"
         yield Problem(c.PROGRESS_DEADLINE_EXCEEDED, f"{message}; {cause}" if cause else message)
 
 
@@ -141,13 +148,22 @@ def _count(rollout: Rollout) -> str:
     return f"{min(rollout.usable, rollout.size)} of {rollout.size} pods {state}"
 
 
+def _updated(rollout: Rollout) -> str:
+    """The number of pods with the latest template, of the desired number; then that of others which still exist."""
+    updated, others = min(rollout.updated, rollout.size), rollout.replicas - rollout.size
+    message = f"{updated} of {rollout.size} pods are updated"
+    if updated < rollout.size or others <= 0 or not rollout.current:
+        return message
+    return f"{message}; {others} more {'pod is' if others == 1 else 'pods are'} not deleted yet"
+
+
 def _progressing(
     rollout: Rollout, transient: list[Problem], resume: str, hint: str, *, stalled: bool
 ) -> dict[str, Any]:
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
     if rollout.paused:
-        message = f"The rollout is paused: {rollout.updated} of {rollout.size} pods are updated"
+        message = f"The rollout is paused: {_updated(rollout)}"
         return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, f"{message}; to continue, {resume}")
     if stalled:
         return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
@@ -156,8 +172,8 @@ def _progressing(
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
     if not rollout.exists:
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
-    message = f"{rollout.updated} of {rollout.size} pods are updated"
-    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, "; ".join(filter(None, [message, *rollout.doing, hint])))
+    message = "; ".join(filter(None, [_updated(rollout), *rollout.doing, hint]))
+    return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, message)
 
 
 def _without_memcached(transient: Iterable[Problem]) -> str:

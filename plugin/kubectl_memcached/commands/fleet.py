@@ -10,7 +10,7 @@ from kubectl_memcached.cluster import proxies as cluster_proxies
 from kubectl_memcached.cluster.kubectl import Kubectl
 from kubectl_memcached.commands import proxies
 from kubectl_memcached.model import conditions, upgrading
-from kubectl_memcached.model.objects import RESOURCE, Object, full_name, integer, text
+from kubectl_memcached.model.objects import RESOURCE, Object, full_name, integer, ready_pods, text
 
 COLUMNS: Final = ("CACHE", "READY", "PODS", "MEMORY", "IMAGE", "PROBLEM")
 HEALTHY_COLUMNS: Final = 5
@@ -61,11 +61,11 @@ def _problem(cr: Object, options: Sequence[str]) -> str:
 
 def _cells(cr: Object, options: Sequence[str]) -> list[str | Text]:
     ready = conditions.is_ready(cr)
-    size, there = integer(cr, "spec", "size"), integer(cr, "status", "readyReplicas")
+    there, size = ready_pods(cr, integer(cr, "spec", "size"))
     return [
         full_name(cr),
         output.styled("yes" if ready else "no", output.GOOD if ready else output.BAD),
-        f"{there or 0}/{1 if size is None else size}",
+        f"{there}/{size}",
         text(cr, "status", "cache", "memory") or "-",
         text(cr, "spec", "image") or "-",
         _problem(cr, options) or "-",

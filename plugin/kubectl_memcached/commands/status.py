@@ -17,8 +17,8 @@ from kubectl_memcached.commands import described, fleet, proxies
 from kubectl_memcached.commands.options import cluster_command, names_and_proxies, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, secrets, units
-from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, text
+from kubectl_memcached.model import conditions, disruptions, secrets, units
+from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, ready_pods, text
 from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import rows, sizing
@@ -60,7 +60,8 @@ def status(kubectl: Kubectl, name: str, all_namespaces: bool, selector: str, out
 class _Report:
     """The content of `status`. `problem`: the reason if the pods cannot be read, otherwise empty.
 
-    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies. `about_secrets`: sentences.
+    `found`: the MemcachedProxies that use the cache, and sentences about MemcachedProxies. `events`: those about pods
+    that Kubernetes stopped. `about_secrets`: sentences.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class _Report:
         pod_readings: Sequence[rows.Reading],
         problem: str,
         found: tuple[Sequence[Object], Sequence[str]],
+        events: Sequence[Object],
         about_secrets: Sequence[str] = (),
     ) -> None:
         self.cr = cr
@@ -82,6 +84,7 @@ class _Report:
         about_pods, losses = [problem] if problem else advices.of_pods(cr, self.rows, pod_readings, shell), list[str]()
         if not problem:
             losses = advices.losses_by(cr, self.rows, pod_readings, shell)
+        about_pods += [stopped] if (stopped := disruptions.sentence(events, self.now)) else []
         self.advice = [*advices.of_object(cr, shell), *about_secrets, *about_pods, *losses, *about_proxies]
         useless = not problem and advices.needs_attention(cr, self.rows)
         self.remedies = conditions.remedies(cr, shell, waiting_is_useless=useless)
@@ -92,14 +95,24 @@ def _report(kubectl: Kubectl, cr: Object) -> _Report:
     shell = Shell(namespace, tuple(kubectl.cluster_options))
     listed, hidden = cluster_proxies.listed(kubectl, namespace=namespace)
     found = [each for each in listed if uses(each, cr)], [hidden] if hidden else _same_name(cr, listed, shell)
+    events = _events(kubectl, cr)
     try:
         cache: Cache = with_pods(kubectl, cr)
     except PluginError as error:
-        return _Report(cr, shell, [], str(error), found)
+        return _Report(cr, shell, [], str(error), found, events)
     known = cluster_secrets.read(kubectl, secrets.fields(cr), namespace) if cache.pods else {}
     about_secrets = list(secrets.sentences(cr, cache.objects, known))
     with progress("Reading pods", len(cache.pods)) as shown:
-        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found, about_secrets)
+        return _Report(cr, shell, readings(kubectl, cache, shown.step), "", found, events, about_secrets)
+
+
+def _events(kubectl: Kubectl, cr: Object) -> list[Object]:
+    """The Events about pods that Kubernetes stopped; none without the permission."""
+    fields = f"--field-selector={disruptions.selector(cr)}"
+    try:
+        return kubectl.list("list Events", "events", fields, namespace=text(cr, "metadata", "namespace"))
+    except PluginError:
+        return []
 
 
 def _same_name(cr: Object, listed: Sequence[Object], shell: Shell) -> list[str]:
@@ -155,9 +168,9 @@ def _summary(console: Console, cr: Object) -> None:
         " is ",
         ("ready", output.GOOD) if ready else ("not ready", output.BAD),
     )
-    size, there = integer(cr, "spec", "size"), integer(cr, "status", "readyReplicas")
+    there, size = ready_pods(cr, integer(cr, "spec", "size"))
     parts = [
-        f"{there or 0} of {1 if size is None else size} pods ready",
+        f"{there} of {size} pods ready",
         text(cr, "spec", "identity") or "Pooled",
         f"{memory} per pod" if (memory := text(cr, "status", "cache", "memory")) else "",
         *(label for label in ("tls", "auth", "monitoring") if cr.get("spec", {}).get(label) is not None),

@@ -93,6 +93,12 @@ SCHEDULING: Final[dict[str, tuple[str, dict[str, str]]]] = {
             "spec.podTemplate.spec.affinity": "any",
         },
     ),
+    "constraints (missing required label)": (
+        "label the nodes with the topologyKey of spec.podTemplate.spec.topologySpreadConstraints, or correct it",
+        {
+            "spec.podTemplate.spec.topologySpreadConstraints": "any",
+        },
+    ),
     "topology spread constraints": (
         "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node",
         {

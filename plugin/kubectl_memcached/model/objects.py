@@ -51,6 +51,15 @@ def integer(obj: Object, *path: str) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
+def ready_pods(cr: Object, size: int | None) -> tuple[int, int]:
+    """The ready pods of a Memcached or a MemcachedProxy, and their number in the spec, which is not exceeded.
+
+    `size`: that of the spec; None means 1.
+    """
+    wanted = 1 if size is None else size
+    return min(integer(cr, "status", "readyReplicas") or 0, wanted), wanted
+
+
 def first(listed: Iterable[Object], field: str, value: str) -> Object:
     """The first of the mappings with this value of a field, or an empty one."""
     return next((obj for obj in listed if obj.get(field) == value), EMPTY)

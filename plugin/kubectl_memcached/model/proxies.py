@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kubectl_memcached.model import conditions
-from kubectl_memcached.model.objects import Object, integer, mapping, objects, strings, text
+from kubectl_memcached.model.objects import Object, integer, mapping, objects, ready_pods, strings, text
 from kubectl_memcached.model.shell import Shell
 
 RING: Final = "memcached-operator.example.com/ring"
@@ -86,7 +86,8 @@ def size(cr: Object) -> int:
 
 def pods(cr: Object) -> str:
     """The ready proxies, and their number in the spec: `2/2`."""
-    return f"{integer(cr, 'status', 'readyReplicas') or 0}/{size(cr)}"
+    there, wanted = ready_pods(cr, size(cr))
+    return f"{there}/{wanted}"
 
 
 def problem(cr: Object) -> str:

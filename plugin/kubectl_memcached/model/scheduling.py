@@ -6,7 +6,11 @@ from kubectl_memcached.model.losses import Sentence
 
 def remedy(message: str) -> Sentence:
     """The actions for a message of the scheduler, as the end of a sentence. Empty if none is known."""
-    found = [each for part, each in SCHEDULING.items() if part in message]
+    found: list[tuple[str, dict[str, str]]] = []
+    for part, each in SCHEDULING.items():  # a part that contains another one comes before it
+        if part in message:
+            found.append(each)
+            message = message.replace(part, "")
     changes = tuple(change for _, changed in found for change in changed.items())
     return Sentence(f". {_capitalized('; or '.join(text for text, _ in found))}" if found else "", changes)
 

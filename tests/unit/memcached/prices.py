@@ -74,6 +74,8 @@ OTHER: Final[Mapping[str, Any]] = {
     "spec.cache.maxConnections": 2048,
     "spec.cache.verbosity": 0,
     "spec.cache.warmRestart": False,
+    "spec.podTemplate.metadata": {"labels": {"team": "a"}},
+    "spec.rollout.maxSurge": 0,
     "spec.rollout.maxUnavailable": "100%",
     f"{POD}.securityContext": {"runAsUser": 7},
     f"{POD}.securityContext.runAsUser": 7,
@@ -114,6 +116,7 @@ def amounts(case: Case, field: str, direction: Direction) -> Iterator[tuple[str,
     section, index = field.partition(".resources")[0] + ".resources", direction is UP
     limit = case.limit[index] if section == "spec.resources" else ("40Mi", "2Gi")[index]
     values = {"cpu": ("5m", "2")[index], "memory": limit}
+    others = {"ephemeral-storage": ("1", "3")[index]}
     present = container(case, section)
     if direction is ADDED:
         name = "ephemeral-storage"  # unlike CPU and memory, it cannot be added to a running pod
@@ -126,8 +129,16 @@ def amounts(case: Case, field: str, direction: Direction) -> Iterator[tuple[str,
                     new = with_value(new, f"{section}.{part}.{name}", value)
             yield f"{section}.limits.{name}", new
     else:
-        is_request = field.endswith("requests.memory")
-        yield field, with_value(case.spec, field, case.request if is_request else values[field.rpartition(".")[2]])
+        yield field, with_amount(case, field, {**values, **others}[field.rpartition(".")[2]], direction)
+
+
+def with_amount(case: Case, field: str, value: str, direction: Direction) -> Object:
+    """The spec with another amount. A higher request needs a higher limit if the spec sets one."""
+    if not field.endswith("requests.memory"):
+        return with_value(case.spec, field, value)
+    new = with_value(case.spec, field, case.request if direction is DOWN else case.limit[1])
+    is_limited = direction is UP and "memory" in case.spec.get("resources", {}).get("limits", {})
+    return with_value(new, "spec.resources.limits.memory", case.limit[1]) if is_limited else new
 
 
 def changes(case: Case, field: str, direction: Direction) -> list[tuple[str, Object]]:

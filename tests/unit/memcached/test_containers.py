@@ -9,7 +9,7 @@ from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, Resource, key_of, nested_map
-from memcached_operator.memcached.containers import CONTAINERS
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen
@@ -90,6 +90,50 @@ def test_field_changes_what_its_remedy_promises(container: str, field: str) -> N
         assert of_container(before, other) == of_container(after, other)
 
 
+DISRUPTED: dict[str, tuple[Object, str, str]] = {
+    "spec.resources.limits.ephemeral-storage": (
+        {"resources": {"limits": {"ephemeral-storage": "1Gi"}}},
+        "memcached",
+        "resources.limits.ephemeral-storage",
+    ),
+    "spec.agent.resources.limits.ephemeral-storage": (
+        {"agent": {"resources": {"limits": {"ephemeral-storage": "1Gi"}}}},
+        "agent",
+        "resources.limits.ephemeral-storage",
+    ),
+    "spec.resources.requests.memory": (
+        {"resources": {"requests": {"memory": "1Gi"}}},
+        "memcached",
+        "resources.requests.memory",
+    ),
+    "spec.cache.verbosity": ({"cache": {"verbosity": 2}}, "memcached", "command"),
+    "spec.podTemplate.spec.priorityClassName": (
+        {"podTemplate": {"spec": {"priorityClassName": "a"}}},
+        "memcached",
+        ".priorityClassName",
+    ),
+    "spec.podTemplate.spec.tolerations": (
+        {"podTemplate": {"spec": {"tolerations": [{"operator": "Exists"}]}}},
+        "memcached",
+        ".tolerations",
+    ),
+    "spec.podTemplate.spec.nodeSelector": (
+        {"podTemplate": {"spec": {"nodeSelector": {"a": "b"}}}},
+        "memcached",
+        ".nodeSelector",
+    ),
+}
+"""Another value of each field that a message about stopped pods names, and what it must change."""
+
+
+def test_pods_that_kubernetes_stops_have_remedies_that_change_them() -> None:
+    named = {field for remedy in DISRUPTIONS.values() for action in remedy for field in action.fields}
+    assert named == DISRUPTED.keys()
+    base: Object = {"identity": "Stable", "monitoring": {}}
+    for spec, container, path in DISRUPTED.values():
+        assert part(pod_spec(**base), container, path) != part(pod_spec(**{**base, **spec}), container, path), path
+
+
 RUNNING: Object = {"name": "memcached", "ready": True, "restartCount": 0, "state": {"running": {}}, "lastState": {}}
 BACK_OFF = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 1m20s restarting failed container=agent"}}
 NOT_ADMITTED = 'failed to pull and unpack image "localhost:1/agent:2": unexpected status: 401 Unauthorized'
@@ -124,8 +168,9 @@ FAILING: dict[str, tuple[Object, str, str]] = {
     "without its image": (
         {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_ADMITTED}}},
         "ImageUnavailable",
-        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_ADMITTED}; correct spec.agent.image, "
-        "or name a Secret with the registry's credentials in spec.imagePullSecrets",
+        f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_ADMITTED}; the registry does not "
+        "allow the pull with the credentials of the pod; name a Secret with the registry's credentials in "
+        "spec.imagePullSecrets, or correct spec.agent.image",
     ),
     "without its registry": (
         {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_REACHED}}},
@@ -149,7 +194,7 @@ FAILING: dict[str, tuple[Object, str, str]] = {
 LOSSES = {
     "Pooled": {
         "OOM-killed": "This",
-        "without its image": "Changing spec.agent.image or spec.imagePullSecrets",
+        "without its image": "Changing spec.imagePullSecrets or spec.agent.image",
         "without its registry": "This",
         "without its program": "This",
         "as root": "This",

@@ -9,19 +9,24 @@ import pytest
 from memcached_api.memcached.changes.remedies import losing
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.remedies import Action, Direction, Remedy, assigned, corrected, lowered, text_of
-from memcached_operator.memcached.containers import CONTAINERS, SCHEDULING
+from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
 from memcached_operator.memcached.images import problem_notice
 from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import loss_with
-from memcached_operator.workloads.problems.creation_remedies import REMEDIES
+from memcached_operator.shared.containers import STORAGE, SURGE
+from memcached_operator.workloads.problems.creation import KEEP_REMEDY
+from memcached_operator.workloads.problems.creation_remedies import METADATA, REMEDIES
+from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER
 from unit.memcached.prices import ANY, CASES, DOWN, UP, Case, announced, expected
 
 
 def remedies() -> Iterator[Remedy]:
     """The remedies of all messages."""
     for row in CONTAINERS.values():
-        yield from ((corrected(row.image), row.credentials), row.memory, *(remedy for _, remedy in row.start))
-    yield from (*(remedy for _, remedy in REMEDIES), *SCHEDULING.values(), RECOMMENDED)
+        yield from (error.remedy(row) for error in (*ERRORS, OTHER))
+        yield from (row.memory, *(remedy for _, remedy in row.start))
+    yield from (*(remedy for _, remedy in REMEDIES), *SCHEDULING.values(), *DISRUPTIONS.values())
+    yield from (RECOMMENDED, SURGE, METADATA, KEEP_REMEDY)
 
 
 RATIO: Final = next(remedy[1] for pattern, remedy in REMEDIES if "ratio" in pattern.pattern)
@@ -99,6 +104,18 @@ SENTENCES: Final[Mapping[str, tuple[str, Remedy, str]]] = {
         (lowered("spec.size"),),
         "Lowering spec.size can delete pods, and their items are then lost",
     ),
+    "an amount that no running pod can get": (
+        "Stable, monitoring",
+        DISRUPTIONS[STORAGE][:1],
+        "This replaces the pods, and their items are lost",
+    ),
+    "one more pod of a rollout": ("Pooled", SURGE, ""),
+    "labels that a policy requires": (
+        "Stable, monitoring",
+        METADATA,
+        "Changing spec.podTemplate.metadata replaces the pods, and their items are lost",
+    ),
+    "a higher size": ("Stable, monitoring", KEEP_REMEDY, ""),
     "another size": ("Pooled", (corrected("spec.size"),), ""),
     "nothing": ("Stable, warm restarts", (corrected("spec.image"),), ""),
     "something else": ("Pooled", (Action("add a node, not spec.image"),), ""),

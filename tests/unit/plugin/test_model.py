@@ -6,6 +6,7 @@ import pytest
 
 from kubectl_memcached.model import units
 from kubectl_memcached.model.conditions import REMEDIES, is_ready, unobserved
+from kubectl_memcached.model.objects import ready_pods
 from kubectl_memcached.model.pods import Endpoint, endpoint, pods
 from kubectl_memcached.model.statistics.metrics import agent_metrics
 from kubectl_memcached.model.statistics.rates import rates
@@ -13,6 +14,16 @@ from kubectl_memcached.model.statistics.replies import parse_stats, users
 from memcached_api.conditions import MEANINGS, READY
 from unit.agent.test_users import VALID as VALID_USERS
 from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats
+
+
+@pytest.mark.parametrize(
+    ("ready", "size", "expected"),
+    [(2, 3, (2, 3)), (2, 1, (1, 1)), (2, None, (1, 1)), (None, 2, (0, 2)), (1, 0, (0, 0))],
+)
+def test_ready_pods_are_never_more_than_the_size(
+    ready: int | None, size: int | None, expected: tuple[int, int]
+) -> None:
+    assert ready_pods({"status": {"readyReplicas": ready}}, size) == expected
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,25 @@ def test_advice_about_the_load(world: World, run: Run) -> None:
     ):
         assert sentence in text
     assert "sessions-0:" not in text
+
+
+STOPPED = {"reason": "PodDisrupted", "message": "Kubernetes stopped pod sessions-0\n(Evicted)"}
+
+
+def test_pods_that_kubernetes_stopped_are_in_the_advice(world: World, run: Run) -> None:
+    times = ("2026-11-20T10:00:00Z", "2026-11-20T09:00:00Z")
+    world.kubectl.objects["events"] = [{**STOPPED, "lastTimestamp": time} for time in times]
+    advice = json.loads(run("status", "sessions", "-o", "json").output)["advice"]
+    assert re.fullmatch(
+        r"2 Events report pods that Kubernetes stopped\. The last one, \S+ ago: Kubernetes stopped pod sessions-0 "
+        r"\(Evicted\)",
+        next(each for each in advice if "Events report" in each),
+    )
+    (call,) = [call for call in world.kubectl.calls() if "events" in call]
+    assert "--field-selector=involvedObject.uid=u,reason=PodDisrupted" in call
+
+
+def test_without_the_permission_to_list_events_the_status_is_shown(world: World, run: Run) -> None:
+    world.kubectl.forbid("get", "events")
+    result = run("status", "sessions")
+    assert (result.code, "Kubernetes stopped" in result.output) == (0, False)

@@ -17,7 +17,7 @@ from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIO
 from support.caches import whole_cache
 from unit.builders import NOW, memcached, pod
 from unit.reconcile.test_mount_events import KEY, World, run
-from unit.workloads.test_creation import SLOTS, of_slot, statefulset
+from unit.workloads.test_creation import SLOTS, not_deleted, of_slot, statefulset
 
 FIELDS = "involvedObject.uid=child,reason=FailedCreate"
 REPORTED: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ApplyFailed"}]}
@@ -115,6 +115,21 @@ def test_cause_of_a_missing_pod_is_read_without_another_reconcile() -> None:
     scenario(body)
 
 
+def test_cause_of_a_pod_that_is_not_deleted_is_read() -> None:
+    async def body(world: Creating) -> None:
+        world.events = [not_deleted()]
+        slots = pod("cache-0"), pod("cache-1")
+        world.see(*slots)
+        await world.pass_time(START_PERIOD)
+        assert world.reads == [(EVENTS, "test", FIELDS.replace("Create", "Delete"), MAX_EVENTS)]
+        (known,) = world.see(*slots)
+        assert "pods are kept" in known["message"]
+        await world.pass_time(2 * RETRY_PERIOD)
+        assert world.patches
+
+    scenario(body)
+
+
 def test_pod_of_another_owner_is_found() -> None:
     async def body(world: Creating) -> None:
         world.events, world.pods = [], [pod("cache-0")]
@@ -202,7 +217,7 @@ def test_failed_change_does_not_prevent_the_read(caplog: pytest.LogCaptureFixtur
         assert world.see()
 
     scenario(body)
-    assert "cannot make its controller try again to create pods: statefulsets is forbidden" in caplog.text
+    assert "cannot make its controller try again: statefulsets is forbidden" in caplog.text
 
 
 @pytest.mark.parametrize("reason", ["ApplyFailed", "Conflict"])

@@ -14,6 +14,8 @@ NEW_TRAFFIC = ApiError(
     '"PreferClose"',
 )
 OLD_CLUSTER = "Upgrade the cluster to Kubernetes 1.34 or later, or set spec.service.trafficDistribution to PreferClose"
+DENIED = ApiError(422, "Invalid", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: missing label team")
+DENIED_BY_WEBHOOK = ApiError(400, "BadRequest", 'admission webhook "a.b" denied the request: label team is required')
 REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (
         SERVICES,
@@ -34,11 +36,13 @@ REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
     (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
     (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
+    (CONFIG_MAPS, DENIED, "Add what it requires to spec.inheritedMetadata, or change the policy"),
+    (STATEFULSETS, DENIED_BY_WEBHOOK, "Add what it requires to spec.inheritedMetadata, or change the policy"),
 ]
 
 
 @pytest.mark.parametrize(("resource", "error", "remedy"), REMEDIES)
-def test_rejected_field_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
+def test_error_that_does_not_end_by_itself_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
     result = Result()
     with result.record_errors(Key(resource, "test", "cache")):
         raise error

@@ -7,19 +7,28 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_api.remedies import text_of
-from memcached_operator.appservice.containers import LACKS
+from memcached_api.remedies import Action
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems import creation
-from memcached_operator.workloads.problems.creation_remedies import remedy
 from memcached_operator.workloads.rules import PodRules
 from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
 RAISE = "raise ResourceQuota none, or lower spec.size"
+RULES = PodRules("Memcached", surge=(Action("set spec.rollout.maxSurge to 0"),))
+DENIED = "is forbidden: ValidatingAdmissionPolicy 'keep' with binding 'keep' denied request: pods are kept"
+UNDELETED: Any = {
+    "ReplicaFailure": {
+        "status": "True",
+        "reason": "FailedDelete",
+        "message": f'unable to delete pods: pods "cache-5d4f-aaaaa" {DENIED}',
+        "lastUpdateTime": "2030-01-01T11:00:00Z",
+    }
+}
+ALLOW = "correct the policy or the webhook that rejects the deletion"
 FAILING: Any = {"ReplicaFailure": {"status": "True", "message": "no", "lastUpdateTime": "2030-01-01T11:00:00Z"}}
 LATE_SET = 'Failed to create new replica set "cache-5d4f": replicasets.apps "cache-5d4f"'
 NO_SETS = "is forbidden: exceeded quota: none, requested: count/replicasets.apps=1, used: count/replicasets.apps=2"
@@ -55,9 +64,9 @@ def event(text: str, seen: float = 5, name: str = "cache") -> Object:
     return {"involvedObject": {"name": name}, "message": text, "lastTimestamp": ago(seen)}
 
 
-def of_slot(slot: int, cause: str = QUOTA, seen: float = 5) -> Object:
+def of_slot(slot: int, cause: str = QUOTA, seen: float = 5, verb: str = "Create") -> Object:
     """The Event that the pod of a slot cannot be created."""
-    error = f'create Pod cache-{slot} in StatefulSet cache failed error: pods "cache-{slot}" {cause}'
+    error = f'{verb} Pod cache-{slot} in StatefulSet cache failed error: pods "cache-{slot}" {cause}'
     return event(error, seen)
 
 
@@ -72,6 +81,16 @@ def observed(live: Object | None, *events: Object, pods: tuple[Object, ...] = ()
     key = Key(resource, "test", "cache")
     read = (*creation.relevant(events, key, NOW), *creating.get("taken", ()))
     return Snapshot(memcached(), {} if live is None else {key: live}, pods, creation=tuple(read))
+
+
+def not_deleted(cause: str = DENIED, seen: float = 5, slot: int = 1, verb: str = "Delete") -> Object:
+    """The Event that the pod of a slot cannot be deleted."""
+    return event(f'{verb} Pod cache-{slot} in StatefulSet cache failed error: pods "cache-{slot}" {cause}', seen)
+
+
+def not_deleted_of_replica_set(cause: str = DENIED, seen: float = 5) -> Object:
+    """The Event that a pod of a ReplicaSet cannot be deleted."""
+    return event(f'Error deleting: pods "cache-5d4f-x7p2j" {cause}', seen, "cache-5d4f")
 
 
 def slots(*numbers: int) -> tuple[Object, ...]:
@@ -112,6 +131,10 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "no pod of a StatefulSet": (
         observed(statefulset(), of_slot(0)),
         f'Pods cannot be created: pods "cache-0" {QUOTA}; {RAISE}',
+    ),
+    "a message of an earlier release": (
+        observed(statefulset(), of_slot(1, "is odd", verb="create"), pods=slots(0, 2)),
+        'Pods cannot be created: pods "cache-1" is odd',
     ),
     "a pod of a StatefulSet": (
         observed(statefulset(), of_slot(1, "is odd"), pods=slots(0, 2)),
@@ -224,7 +247,67 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
 }
 
 
-@pytest.mark.parametrize(("snapshot", "expected"), FAILURES.values(), ids=FAILURES.keys())
+OF_SLOT = f'Pods cannot be deleted: pods "cache-1" {DENIED}; {ALLOW}'
+OF_POOL = f'Pods cannot be deleted: pods "cache-5d4f-…" {DENIED}; {ALLOW}'
+KEEP = ", or raise spec.size again to keep the pods"
+ENDED = pod("cache-1", phase="Failed", reason="Evicted")
+LOWERED = {**statefulset(1), "status": {"observedGeneration": 2, "replicas": 2}}
+DELETED = {**pod("cache-1"), "metadata": {**pod("cache-1")["metadata"], "deletionTimestamp": ago(1)}}
+DELETIONS: dict[str, tuple[Snapshot, str]] = {
+    "a pod of a StatefulSet above its size": (observed(LOWERED, not_deleted(), pods=slots(0, 1)), f"{OF_SLOT}{KEEP}"),
+    "a message of an earlier release about a deletion": (
+        observed(LOWERED, not_deleted(verb="delete"), pods=slots(0, 1)),
+        f"{OF_SLOT}{KEEP}",
+    ),
+    "a pod above the size that is being deleted": (
+        observed(LOWERED, not_deleted(), pods=(*slots(0), DELETED)),
+        "",
+    ),
+    "a pod above the size, and no Event": (observed(LOWERED, of_slot(1), pods=slots(0, 1)), ""),
+    "an old Event about a pod that is wanted now": (observed(statefulset(2), not_deleted(), pods=slots(0, 1)), ""),
+    "an old Event about a pod above the size": (
+        observed(LOWERED, not_deleted(seen=creation.RECENT + 1), pods=slots(0, 1)),
+        "",
+    ),
+    "a pod that has failed, and is not replaced": (
+        replace(observed(statefulset(2), not_deleted(), pods=slots(0)), ended=(ENDED,)),
+        OF_SLOT,
+    ),
+    "pods of a Deployment above its size": (
+        observed(deployment(1, UNDELETED, replicas=2, updatedReplicas=2)),
+        f"{OF_POOL}{KEEP}",
+    ),
+    "pods of a Deployment above its size, with a newer Event": (
+        observed(
+            deployment(1, UNDELETED, replicas=2, updatedReplicas=2),
+            not_deleted_of_replica_set("is odd"),
+            of_replica_set("not this one", 1),
+        ),
+        f'Pods cannot be deleted: pods "cache-5d4f-…" is odd; {ALLOW}{KEEP}',
+    ),
+    "earlier pods of a rollout": (observed(deployment(2, UNDELETED, replicas=3, updatedReplicas=2)), OF_POOL),
+    "pods of a paused Deployment above its size": (
+        observed(paused(1, replicas=2, updatedReplicas=2), not_deleted_of_replica_set()),
+        f"{OF_POOL}{KEEP}",
+    ),
+    "pods of the rollout of a paused Deployment": (
+        observed(paused(2, UNDELETED, replicas=3, updatedReplicas=1), not_deleted_of_replica_set()),
+        "",
+    ),
+    "a pod above the size, and one that is missing": (
+        observed(LOWERED, not_deleted(), of_slot(0), pods=slots(1)),
+        f'Pods cannot be created: pods "cache-0" {QUOTA}; {RAISE}; {OF_SLOT}{KEEP}',
+    ),
+    "a text about a deletion with control characters": (
+        observed(LOWERED, not_deleted("is\nodd\x1b[31m"), pods=slots(0, 1)),
+        f'Pods cannot be deleted: "pods \\"cache-1\\" is\\nodd\\u001b[31m"; {ALLOW}{KEEP}',
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"), [*FAILURES.values(), *DELETIONS.values()], ids=[*FAILURES, *DELETIONS]
+)
 def test_failure(snapshot: Snapshot, expected: str) -> None:
     assert creation.creation_failure(snapshot) == expected
 
@@ -242,7 +325,7 @@ def test_loss_of_a_pod_that_is_deleted_instead() -> None:
 
 def test_reasons() -> None:
     snapshot = observed(statefulset(), of_slot(2), pods=slots(0), taken=[other()])
-    assert [(each.reason, each.blocks) for each in creation.problems(snapshot)] == [
+    assert [(each.reason, each.blocks) for each in creation.problems(snapshot, RULES)] == [
         ("Conflict", True),
         ("ApplyFailed", True),
     ]
@@ -295,8 +378,28 @@ def test_demand(snapshot: Snapshot, about: str, names: tuple[str, ...]) -> None:
         assert found is None
         return
     assert found is not None
-    assert (found.fields, found.slots) == (f"{about},reason=FailedCreate", names)
+    assert (found.fields, found.slots) == ((f"{about},reason=FailedCreate",), names)
     assert found.workload == (SLOTS if names else POOL)
+
+
+KEPT: dict[str, tuple[Snapshot, str]] = {
+    "a slot above the size": (observed(LOWERED, pods=slots(0, 1)), "involvedObject.uid=child"),
+    "a Deployment": (observed(deployment(1, UNDELETED)), "involvedObject.kind=ReplicaSet"),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "about"), KEPT.values(), ids=KEPT.keys())
+def test_demand_of_pods_that_are_not_deleted(snapshot: Snapshot, about: str) -> None:
+    found = creation.demand(snapshot, 0, reported=False)
+    assert found is not None
+    assert (found.fields, found.slots) == ((f"{about},reason=FailedDelete",), ())
+
+
+def test_both_kinds_of_events_are_read_if_a_pod_is_missing_and_another_one_is_kept() -> None:
+    found = creation.demand(observed(LOWERED, pods=slots(1)), 0, reported=False)
+    assert found is not None
+    about = "involvedObject.uid=child,reason="
+    assert found.fields == (f"{about}FailedCreate", f"{about}FailedDelete")
 
 
 @pytest.mark.parametrize(("waited", "reported", "after"), [(0, False, 4), (3, False, 1), (9, False, 0), (0, True, 0)])
@@ -347,50 +450,3 @@ def test_only_the_newest_events_are_kept() -> None:
     assert max(len(each["message"]) for each in found) == creation.MAX_KEPT
     (one,) = creation.newest([of_replica_set("old", seen=9), of_replica_set("new", seen=5)])
     assert "new" in one["message"]
-
-
-REMEDIES: dict[str, tuple[str, str]] = {
-    "quota": (QUOTA, RAISE),
-    "quota for objects": (QUOTA.replace("pods=", "count/pods="), RAISE),
-    "quota for resources": (QUOTA.replace("pods=", "limits.memory="), f"{RAISE} or spec.resources"),
-    "quota for pods and resources": (QUOTA.replace("pods=1", "limits.memory=1,pods=1"), f"{RAISE} or spec.resources"),
-    "quota with amounts": (
-        "exceeded quota: mem, requested: limits.memory=1Gi, used: limits.memory=0, limited: limits.memory=1Mi",
-        "raise ResourceQuota mem,",
-    ),
-    "quota that needs a limit": ("failed quota: cpu: must specify limits.cpu for: memcached", "spec.resources"),
-    "limit": ("maximum memory usage per Container is 128Mi, but limit is 256Mi", "change the LimitRange, or lower"),
-    "request": ("minimum cpu usage per Container is 1, but request is 100m", "change the LimitRange, or raise"),
-    "sum": ("maximum cpu usage per Pod is 1, but limit is 2", "change the LimitRange, or lower"),
-    "ratio": (
-        "memory max limit to request ratio per Container is 1, but provided ratio is 2.0",
-        "change the LimitRange",
-    ),
-    "account": (
-        'error looking up service account sa/nope: serviceaccount "nope" not found',
-        "create ServiceAccount nope in this namespace, or correct its name",
-    ),
-    "priority": ("no PriorityClass with name nope was found", "create PriorityClass nope, or correct its name"),
-    "runtime": ('pod rejected: RuntimeClass "nope" not found', "create RuntimeClass nope, or correct its name"),
-    "security": ('violates PodSecurity "restricted:latest": privileged', "lower the level in the label"),
-    "webhook": ('admission webhook "a.example.com" denied the request: no', ""),
-    "unknown": ("{}", ""),
-}
-
-
-def test_remedy_is_one_that_the_kind_has() -> None:
-    """An AppService has neither an agent nor spec.podTemplate."""
-    rules = PodRules("AppService", lacks=LACKS)
-    for text, expected in (
-        ("failed quota: cpu: must specify limits.cpu", "spec.resources, or create a LimitRange with default values"),
-        ("maximum memory usage per Container is 1", "change the LimitRange, or lower spec.resources"),
-        ('serviceaccount "default" not found', "create ServiceAccount default in this namespace"),
-    ):
-        assert rules.advice(remedy(text)).removeprefix("set what it names in ") == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), REMEDIES.values(), ids=REMEDIES.keys())
-def test_remedy(text: str, expected: str) -> None:
-    advice = text_of(remedy(f'pods "cache-0" is forbidden: {text}'))
-    assert expected in advice
-    assert bool(advice) is bool(expected)

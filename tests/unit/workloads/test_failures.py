@@ -9,6 +9,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.workloads.problems.failures import (
     IMAGE_REASONS,
     MAX_CAUSE,
+    SOURCE,
     START_REASONS,
     Failure,
     failures,
@@ -48,37 +49,120 @@ def restarted(obj: Object) -> Object:
     return {**obj, "status": {**obj["status"], "containerStatuses": [{**each, "restartCount": 1} for each in statuses]}}
 
 
-OF_THE_RUNTIME = "dial unix /run/containerd/containerd.sock: connect: connection refused"
-
-
-@pytest.mark.parametrize(
-    ("reason", "error"), [*((each, ERROR) for each in sorted(IMAGE_REASONS)), ("ErrImagePull", OF_THE_RUNTIME)]
-)
-def test_image_that_cannot_be_pulled(reason: str, error: str) -> None:
-    assert only(with_container(waiting(reason, error))) == Failure(
+@pytest.mark.parametrize("reason", sorted(IMAGE_REASONS))
+def test_image_that_cannot_be_pulled(reason: str) -> None:
+    assert only(with_container(waiting(reason, ERROR))) == Failure(
         "ImageUnavailable",
-        f"Pod cache-1: the image example.com/memcached:1 of container memcached cannot be pulled: {error}; "
-        "correct spec.image, or name a Secret",
+        f"Pod cache-1: the image example.com/memcached:1 of container memcached cannot be pulled: {ERROR}; "
+        "correct spec.image",
     )
 
 
-UNREACHABLE = (
-    "dial tcp: lookup registry.example.com: i/o timeout",
-    "dial tcp 127.0.0.1:1: connect: connection refused",
-    "dial tcp 10.0.0.1:443: connect: no route to host",
-    "dial tcp 10.0.0.1:443: connect: network is unreachable",
-    "dial tcp: lookup exmple.com on 10.96.0.10:53: no such host",
-    "net/http: TLS handshake timeout",
+RETRIES = "and the kubelet tries again by itself"
+UNREACHED = f"the node cannot reach the registry, {RETRIES}; correct spec.image if its host is wrong"
+LIMITED = (
+    f"the registry limits the number of pulls, {RETRIES}; if this lasts, name a Secret, or use a copy of the image in "
+    "another registry in spec.image"
 )
-UNREACHED = "; the node cannot reach the registry, and the kubelet tries again by itself; "
+FAILS = (
+    f"the registry fails or does not answer in time, {RETRIES}; if this lasts, use a copy of the image in another "
+    "registry in spec.image"
+)
+UNTRUSTED = (
+    "the node does not trust the certificate of the registry, or the registry has none; renew the certificate or add "
+    "its authority to the nodes, or correct spec.image if its host is wrong"
+)
+DENIED = "the registry does not allow the pull with the credentials of the pod; name a Secret, or correct spec.image"
+NO_PLATFORM = (
+    "the image does not exist for the operating system and the architecture of the node; use an image in spec.image "
+    "that exists for them"
+)
+CORRECT = "correct spec.image"
+HUB = "https://registry-1.docker.io/v2/library/memcached/manifests"
+UNPACK = 'failed to pull and unpack image "docker.io/library/memcached:1"'
+RESOLVE = f'{UNPACK}: failed to resolve reference "docker.io/library/memcached:1"'
+TOO_MANY = "toomanyrequests: You have reached your unauthenticated pull rate limit."
+ERRORS: dict[str, tuple[str, ...]] = {
+    UNREACHED: (
+        "dial tcp: lookup registry.example.com: i/o timeout",
+        "dial tcp 127.0.0.1:1: connect: connection refused",
+        "dial tcp 10.0.0.1:443: connect: no route to host",
+        "dial tcp 10.0.0.1:443: connect: network is unreachable",
+        "dial tcp: lookup exmple.com on 10.96.0.10:53: no such host",
+        "net/http: TLS handshake timeout",
+    ),
+    LIMITED: (
+        f"{UNPACK}: failed to copy: httpReadSeeker: failed open: unexpected status code {HUB}/sha256:4290: 429 Too "
+        f"Many Requests - Server message: {TOO_MANY}",
+        f"{RESOLVE}: unexpected status from HEAD request to {HUB}/1: 429 Too Many Requests",
+        f"reading manifest 1 in docker.io/library/memcached: {TOO_MANY}",
+        f"Error response from daemon: {TOO_MANY}",
+        "toomanyrequests: Rate exceeded",
+        "received unexpected HTTP status: 429",
+    ),
+    FAILS: (
+        f"{RESOLVE}: unexpected status from HEAD request to {HUB}/1: 503 Service Unavailable",
+        "received unexpected HTTP status: 502 Bad Gateway",
+        "unexpected status code 500 Internal Server Error",
+        "unexpected status from GET request to https://r.example.com/v2/a: 504 Gateway Timeout",
+        f'{RESOLVE}: failed to do request: Head "{HUB}/1": context deadline exceeded',
+        f'Get "{HUB}/1": net/http: request canceled (Client.Timeout exceeded while awaiting headers)',
+        f'Get "{HUB}/1": net/http: timeout awaiting response headers',
+        f'Get "{HUB}/1": read tcp 10.0.0.1:4->10.0.0.2:443: read: connection reset by peer',
+        f'{RESOLVE}: failed to do request: Head "{HUB}/1": EOF',
+        f"{UNPACK}: failed to copy: read: unexpected EOF",
+    ),
+    DENIED: (
+        f"{RESOLVE}: failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized",
+        f"{RESOLVE}: unexpected status from HEAD request to https://ghcr.io/v2/a/b/manifests/1: 403 Forbidden",
+        f"{RESOLVE}: pull access denied, repository does not exist or may require authorization: server message: "
+        "insufficient_scope: authorization failed",
+        "pull access denied for a/b, repository does not exist or may require 'docker login': denied: requested access "
+        "to the resource is denied",
+        "reading manifest 1 in r.example.com/a: unauthorized: access to the requested resource is not authorized",
+        f"{RESOLVE}: no basic auth credentials",
+    ),
+    UNTRUSTED: (
+        f'{RESOLVE}: failed to do request: Head "{HUB}/1": tls: failed to verify certificate: x509: certificate signed '
+        "by unknown authority",
+        'pinging container registry r.example.com: Get "https://r.example.com/v2/": x509: certificate has expired or '
+        "is not yet valid",
+        f'{RESOLVE}: failed to do request: Head "{HUB}/1": http: server gave HTTP response to HTTPS client',
+    ),
+    NO_PLATFORM: (
+        f"{UNPACK}: no match for platform in manifest: not found",
+        "no matching manifest for linux/arm64/v8 in the manifest list entries",
+        "choosing an image from manifest list docker://a: no image found in manifest list for architecture "
+        '"arm64", variant "v8", OS "linux"',
+    ),
+    CORRECT: (
+        f"{RESOLVE}: docker.io/library/memcached:1: not found",
+        "reading manifest 1 in docker.io/library/memcached: manifest unknown",
+        "unexpected status from HEAD request to https://r.example.com/v2/a: 404 Not Found",
+        'couldn\'t parse image name "A": invalid reference format: repository name must be lowercase',
+        # the words are parts of the name of the image
+        'failed to pull and unpack image "r.example.com/x509/429/toomanyrequests:denied": sha256:0: not found',
+    ),
+    "repair the node": ("connection error: desc = transport: dial unix /run/c.sock: connect: connection refused",),
+    "free space on it": (f"{UNPACK}: write /var/lib/containerd/a: no space left on device",),
+    "the kubelet limits the number of its pulls, and tries again by itself": ("pull QPS exceeded",),
+    "correct spec.image, or name a Secret": ("signature is odd",),
+}
+"""By what the message says, the errors of containerd, CRI-O, Docker and the kubelet."""
 
 
-@pytest.mark.parametrize("text", UNREACHABLE)
-def test_registry_that_the_node_cannot_reach_needs_no_credentials(text: str) -> None:
+@pytest.mark.parametrize(
+    ("expected", "text"), [(expected, text) for expected, texts in ERRORS.items() for text in texts]
+)
+def test_error_of_an_image_has_its_cause_and_its_remedy(expected: str, text: str) -> None:
     found = only(with_container(waiting("ErrImagePull", text))).message
-    assert found.endswith(f"cannot be pulled: {text}{UNREACHED}correct spec.image if its host is wrong")
+    assert found.endswith(expected)
+    assert expected.startswith("correct") or not found.endswith("or name a Secret")
+    shown = found.partition(" cannot be pulled: ")[2]
+    assert shown.startswith(('"', SOURCE.sub("", text)))
     foreign = only(injected("container", waiting("ErrImagePull", text))).message
-    assert foreign.endswith(f"{UNREACHED}{FOREIGN}")
+    assert foreign.endswith(f"; {FOREIGN}")
+    assert not expected.count(RETRIES) or f"{RETRIES}; {FOREIGN}" in foreign
 
 
 KUBELET_TEXTS = {
@@ -360,7 +444,7 @@ def test_container_is_ours_if_the_live_template_or_an_earlier_one_has_it(
 BACK_OFF = 'Back-off pulling image "example.com/memcached:1"'
 
 
-@pytest.mark.parametrize("error", [ERROR, UNREACHABLE[0]])
+@pytest.mark.parametrize("error", [texts[0] for texts in ERRORS.values()])
 def test_error_is_kept_while_an_older_kubelet_does_not_repeat_it(error: str) -> None:
     """Before release 1.32, the message during its back-off has no error."""
     first = only(with_container(waiting("ErrImagePull", error))).message

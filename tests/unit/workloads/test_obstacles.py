@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kubectl_memcached.model.scheduling import remedy as plugin_remedy
 from memcached_api.remedies import Action, Remedy
 from memcached_operator.appservice.containers import SCHEDULING as APPSERVICE
 from memcached_operator.kube.resource import Object
@@ -213,6 +214,28 @@ def test_taint_has_a_remedy_whether_or_not_kubernetes_has_set_it(
     obj = pod(phase="Pending", conditions=[unscheduled("Unschedulable", text)])
     (found,) = obstacles([obj], NOW, PodRules("Memcached", scheduling=remedies))
     assert found.message == f"pod cache-1 cannot be scheduled: {text} {REPAIR}{remedy}"
+
+
+CONSTRAINTS = "didn't match pod topology spread constraints"
+LABEL = "label the nodes with the topologyKey of spec.podTemplate.spec.topologySpreadConstraints, or correct it"
+RELAX = "relax spec.podTemplate.spec.topologySpreadConstraints, or add a node"
+SPREAD = {
+    f"0/2 nodes are available: 2 node(s) {CONSTRAINTS} (missing required label).": LABEL,
+    f"0/2 nodes are available: 2 node(s) {CONSTRAINTS}.": RELAX,
+    f"0/2 nodes are available: 1 node(s) {CONSTRAINTS}, 1 node(s) {CONSTRAINTS} (missing required label).": (
+        f"{LABEL}; or {RELAX}"
+    ),
+}
+
+
+@pytest.mark.parametrize("remedies", [MEMCACHED, PROXY], ids=["Memcached", "MemcachedProxy"])
+@pytest.mark.parametrize(("text", "remedy"), SPREAD.items())
+def test_nodes_without_the_label_of_a_spread_constraint(text: str, remedy: str, remedies: Mapping[str, Remedy]) -> None:
+    """More nodes without it do not help."""
+    obj = pod(phase="Pending", conditions=[unscheduled("Unschedulable", text)])
+    (found,) = obstacles([obj], NOW, PodRules("Memcached", scheduling=remedies))
+    assert found.message == f"pod cache-1 cannot be scheduled: {text} {remedy[0].upper()}{remedy[1:]}"
+    assert plugin_remedy(text).text == f". {remedy[0].upper()}{remedy[1:]}"
 
 
 @pytest.mark.parametrize(("obj", "message"), OBSTACLES.values(), ids=OBSTACLES.keys())

@@ -144,6 +144,27 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         snapshot(deployment(updatedReplicas=1)),
         ("True", "RollingOut", "1 of 3 pods are updated"),
     ),
+    "a pod above the size is not deleted": (
+        snapshot(deployment(1, replicas=2, updatedReplicas=2), pod("a"), pod("b")),
+        ("True", "RollingOut", "1 of 1 pods are updated; 1 more pod is not deleted yet"),
+    ),
+    "pods of a rollout above the size are not deleted": (
+        snapshot(deployment(2, replicas=4, updatedReplicas=2), *(pod(name) for name in "abcd")),
+        ("True", "RollingOut", "2 of 2 pods are updated; 2 more pods are not deleted yet"),
+    ),
+    "an additional pod of a rollout": (
+        snapshot(deployment(3, replicas=4, updatedReplicas=1), *(pod(name) for name in "abcd")),
+        ("True", "RollingOut", "1 of 3 pods are updated"),
+    ),
+    "paused, with a pod above the size": (
+        snapshot({**deployment(1, replicas=2, updatedReplicas=2), "spec": {"replicas": 1, "paused": True}}),
+        (
+            "True",
+            "Paused",
+            "The rollout is paused: 1 of 1 pods are updated; 1 more pod is not deleted yet; to continue, set "
+            "spec.rollout.paused to false",
+        ),
+    ),
     "a pod of a rollout cannot be scheduled": (
         snapshot(deployment(1, readyReplicas=1, updatedReplicas=1), pod("a"), PENDING),
         ("True", "RollingOut", "1 of 1 pods are updated; pod d cannot be scheduled: no memory"),

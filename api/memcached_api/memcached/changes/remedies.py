@@ -104,7 +104,11 @@ def _resized(spec: MemcachedSpec, section: str, field: str, direction: Direction
         return _with(spec, section, {("limits", "ephemeral-storage"): Decimal(1)})
     before = _amounts(spec, section)
     _, part, name = field.rsplit(".", 2)
-    return _with(spec, section, {(part, name): _amount(before, (part, name)) * FACTORS[direction]})
+    amount = _amount(before, (part, name)) * FACTORS[direction]
+    limit = _resources(spec, section).limits.get(name)
+    if part == "requests" and limit is not None and amount > parse_quantity(limit):  # then admission requires both
+        return _with(spec, section, {("requests", name): amount, ("limits", name): amount})
+    return _with(spec, section, {(part, name): amount})
 
 
 def _scaled(spec: MemcachedSpec, section: str, name: str, direction: Direction) -> Effect:
@@ -129,10 +133,15 @@ def _amounts(spec: MemcachedSpec, section: str) -> dict[str, dict[str, str]]:
 
 def _with(spec: MemcachedSpec, section: str, amounts: Mapping[Amount, Decimal]) -> Effect:
     """The effect of setting some amounts of a section."""
-    agent = spec.agent or Agent()
-    resources = (spec.resources if section == RESOURCES else agent.resources) or ResourceRequirements()
+    resources = _resources(spec, section)
     for (part, name), amount in amounts.items():
         resources = replace(resources, **{part: {**getattr(resources, part), name: f"{amount:f}"}})
     if section == RESOURCES:
         return effect_of(replace(spec, resources=resources), spec).effect
-    return effect_of(replace(spec, agent=replace(agent, resources=resources)), spec).effect
+    return effect_of(replace(spec, agent=replace(spec.agent or Agent(), resources=resources)), spec).effect
+
+
+def _resources(spec: MemcachedSpec, section: str) -> ResourceRequirements:
+    """The amounts that the spec sets in a section."""
+    agent = spec.agent or Agent()
+    return (spec.resources if section == RESOURCES else agent.resources) or ResourceRequirements()

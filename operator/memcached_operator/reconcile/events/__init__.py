@@ -1,1 +1,4 @@
-"""Reads Events where nothing else names the cause: pods that cannot be created, and volumes that cannot be mounted."""
+"""Reads Events where nothing else names the cause, of pods that are missing, not deleted, or wait for volumes.
+
+Posts Events about pods that Kubernetes stops.
+"""

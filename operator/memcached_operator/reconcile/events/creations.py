@@ -1,8 +1,9 @@
-"""Reads why pods of workloads are missing, and makes the workloads' controllers try again."""
+"""Reads why pods of workloads are missing or not deleted, and makes the workloads' controllers try again."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Final
 
 from memcached_api import conditions as c
@@ -32,10 +33,10 @@ RETRIES_PER_SECOND, RETRY_BURST = 1.0, 10.0
 
 
 class CreationEvents(EventReader[creation.Demand]):
-    """The Events about pods that cannot be created, and the pods of other owners that have the names of slots."""
+    """The Events about pods that cannot be created or deleted, and pods of other owners with the names of slots."""
 
     name = "creation-events"
-    consequence = "the reasons why pods cannot be created are not reported"
+    consequence = "the reasons why pods cannot be created or deleted are not reported"
 
     def __init__(self, client: ApiClient, cache: Cache, on_change: Callable[[Key], None]) -> None:
         super().__init__(client, on_change)
@@ -43,7 +44,7 @@ class CreationEvents(EventReader[creation.Demand]):
         self._retries = Budgets(RETRIES_PER_SECOND, RETRY_BURST)
 
     def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
-        """What is known. It is forgotten when no pods are missing any more."""
+        """What is known. It is forgotten when no pods are missing or to be deleted any more."""
         known = super().of(key, snapshot, now)
         state = self._states.get(key)
         if state is not None and state.demand is None:
@@ -69,14 +70,15 @@ class CreationEvents(EventReader[creation.Demand]):
         def relevant(events: Iterable[Object]) -> Iterator[Object]:
             return creation.relevant(events, demand.workload, datetime.now(UTC))
 
-        found = creation.newest(await self._events(key.namespace, demand.fields, creation.MAX_EVENTS, relevant))
+        read = [await self._events(key.namespace, fields, creation.MAX_EVENTS, relevant) for fields in demand.fields]
+        found = creation.newest(chain.from_iterable(read))
         # Another owner's pod can have the name of a slot. Only pods with the operator's label are watched.
         pods = [await find_pod(self._client, key.namespace, slot) for slot in demand.slots]
         obstacles = (creation.obstacle(pod, demand.uid) for pod in pods if pod is not None)
         return (*found, *(obstacle for obstacle in obstacles if obstacle is not None))
 
     async def _retry(self, owner: Key, demand: creation.Demand) -> None:
-        """Make the controller of a workload try again to create pods, by a change that has no other effect.
+        """Make the controller of a workload try again to create or delete pods, by a change that has no other effect.
 
         Only if the owner still controls the workload: the cache may be newer than the demand. It may be older than the
         cluster, too, so the patch tests the same.
@@ -91,7 +93,7 @@ class CreationEvents(EventReader[creation.Demand]):
             reply = await self._client.request("PATCH", path, patch, JSON_PATCH, manager)
         except ApiError as error:
             level = logging.INFO if error.code in CHANGED else logging.WARNING
-            log.log(level, "%s: cannot make its controller try again to create pods: %s", key, error)
+            log.log(level, "%s: cannot make its controller try again: %s", key, error)
             return
-        log.info("%s lacks pods: its controller tries again to create them", key)
+        log.info("%s lacks pods, or has too many: its controller tries again", key)
         self._cache.put(key.resource, reply)

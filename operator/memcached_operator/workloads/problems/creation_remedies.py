@@ -7,6 +7,23 @@ from memcached_api.remedies import NONE, Action, Direction, Remedy, changed, low
 
 NAME: Final = r"([-.a-z0-9]{1,253})"
 
+LACKS_METADATA: Final = re.compile(
+    r"(?is)\bdenied (?:the )?request\b.*?"
+    r"(?:\b(?:missing|requires?|required|needs?|provide|must (?:have|set|include|contain))\b.{0,120}?"
+    r"\b(?:label|annotation)s?\b|"
+    r"\b(?:label|annotation)s?\b.{0,120}?\b(?:missing|(?:is|are) required|must be (?:set|present)|not (?:set|found))\b)"
+)
+"""A policy or a webhook that denies an object because it lacks a label or an annotation. Each one has its own text."""
+
+METADATA: Final[Remedy] = (
+    Action("add what it requires to spec.podTemplate.metadata", ("spec.podTemplate.metadata",), Direction.ADDED),
+    Action("change the policy"),
+)
+"""The remedy for pods that it denies."""
+
+EXCEEDED: Final = re.compile(rf"exceeded quota: {NAME}, requested: (?!count/replicasets)")
+"""A quota that has too little left for a pod."""
+
 QUOTA: Final = Action("raise ResourceQuota {}")
 RANGE: Final = Action("change the LimitRange")
 
@@ -49,6 +66,19 @@ REMEDIES: Final[tuple[tuple[re.Pattern[str], Remedy], ...]] = tuple(
             r" limit to request ratio per ",
             (RANGE, changed("spec.resources"), _of_agent(changed("spec.agent.resources"))),
         ),
+        # kubernetes pkg/apis/core/validation: admission of a kind rejects a request above its own limit
+        (
+            r"must be less than or equal to \S{1,253} limit of ",
+            (
+                Action(
+                    "a LimitRange of this namespace sets a default limit below the request: set spec.resources.limits",
+                    ("spec.resources.limits",),
+                    Direction.ADDED,
+                ),
+                _of_agent(Action("set spec.agent.resources.limits", ("spec.agent.resources.limits",), Direction.ADDED)),
+                RANGE,
+            ),
+        ),
         # kubernetes plugin/pkg/admission/{serviceaccount,priority,runtimeclass}
         (
             rf'serviceaccount "{NAME}" not found',
@@ -73,6 +103,8 @@ REMEDIES: Final[tuple[tuple[re.Pattern[str], Remedy], ...]] = tuple(
 
 def remedy(text: str) -> Remedy:
     """What a user can do about an error message; nothing if that depends on what else the message contains."""
+    if LACKS_METADATA.search(text):
+        return METADATA
     for pattern, actions in REMEDIES:
         if match := pattern.search(text):
             return tuple(action.naming(*match.groups()) for action in actions)

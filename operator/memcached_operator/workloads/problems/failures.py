@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.remedies import NONE, corrected
+from memcached_api.remedies import NONE
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, is_active, is_ready
+from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER, ImageError, error_of
 from memcached_operator.workloads.rules import OwnContainer, PodRules
 from memcached_operator.workloads.times import past_time
 
@@ -30,12 +31,6 @@ IMAGE_REASONS = frozenset(
     }
 )
 """Waiting reasons for a missing image (kubernetes pkg/kubelet/images/types.go, cri-api pkg/errors)."""
-
-UNREACHABLE: Final = re.compile(
-    r"(?s)\A(?!.*\bdial unix\b).*"
-    "(?:i/o timeout|connection refused|no route to host|network is unreachable|no such host|TLS handshake timeout)"
-)
-"""The errors of Go's packages net and net/http for a registry that a node cannot reach, not for its own runtime."""
 
 BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"(?:: \w+: |$)')
 """The kubelet's text during its backoff (its image_manager.go). Before release 1.32, the error does not follow."""
@@ -230,23 +225,23 @@ def _image_message(
     image = container.spec.get("image") or container.status.get("image", "")
     text = text_of(waiting)
     problem = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}"
-    other, unreachable = (_image_advice(pod, container, rules, unreachable=each) for each in (False, True))
+    advice = {error: _image_advice(pod, container, rules, error) for error in (*ERRORS, OTHER)}
     if (bare := BACK_OFF.fullmatch(text)) is None:
-        return problem + (unreachable if UNREACHABLE.search(text) else other)
-    start, ends = problem.partition(bare[0])[0], f"{re.escape(other)}|{re.escape(unreachable)}"
+        return problem + advice[error_of(text)]
+    # The longest first: one can begin with another.
+    start, ends = problem.partition(bare[0])[0], "|".join(map(re.escape, sorted(advice.values(), key=len)[::-1]))
     before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE + 3}}}?(?:{ends})", reported)
-    return before[0] if before else problem + other
+    return before[0] if before else problem + advice[OTHER]
 
 
-def _image_advice(pod: Object, container: Container, rules: PodRules, *, unreachable: bool) -> str:
-    """What follows the problem of an image. `unreachable`: the node cannot reach the registry."""
+def _image_advice(pod: Object, container: Container, rules: PodRules, error: ImageError) -> str:
+    """What follows the problem of an image."""
     own = container.own_container
-    cause = "; the node cannot reach the registry, and the kubelet tries again by itself" if unreachable else ""
+    cause = f"; {error.cause}" if error.cause else ""
     if own is None:
         return f"{cause}; {not_ours(pod, rules)}"
-    image = corrected(own.image)
-    host = image._replace(text=f"{image.text} if its host is wrong")
-    return f"{cause}; {rules.advice((host,) if unreachable else (image, own.credentials))}"
+    advice = rules.advice(error.remedy(own))
+    return f"{cause}; {advice}" if advice else cause
 
 
 def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from memcached_api.remedies import Remedy
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, has_completed, is_deleted, is_ready, is_unreported
@@ -91,8 +92,12 @@ def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None
 
 def _scheduling_remedy(text: str, rules: PodRules) -> str:
     """What a user can do about a message of the scheduler, as sentences after it; empty if none is known."""
-    advice = rules.advice(*(remedy for part, remedy in rules.scheduling.items() if part in text))
-    end = "" if text.endswith(".") else "."
+    end, remedies = "" if text.endswith(".") else ".", list[Remedy]()
+    for part, remedy in rules.scheduling.items():
+        if part in text:
+            remedies.append(remedy)
+            text = text.replace(part, "")
+    advice = rules.advice(*remedies)
     return f"{end} {advice[:1].upper()}{advice[1:]}" if advice else ""
 
 

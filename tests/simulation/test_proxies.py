@@ -195,10 +195,12 @@ def test_first_proxies_wait_for_a_minute_for_a_slot_that_does_not_start() -> Non
         assert (reason, message[:31]) == ("RollingOut", "The proxies use Memcached cache")
         assert world.key(DEPLOYMENTS, "front") not in world.plane.server.objects
         await asyncio.sleep(SETTLED)
-        assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
+        assert world.get(DEPLOYMENTS, "front")["status"]["readyReplicas"] == 2
+        assert world.condition(MEMCACHEDPROXIES, "front", "Progressing")[0] == "WaitingForMemcached"
         world.held.clear()
         await asyncio.sleep(SETTLED)
         world.check(3)
+        assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
 
     run(scenario)
 

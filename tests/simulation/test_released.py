@@ -37,7 +37,7 @@ async def scenario() -> None:
         uid = plane.server.objects[pod]["metadata"]["uid"]
         await sandbox.merge(pod, {"metadata": {"labels": {INSTANCE: None}, "ownerReferences": None}})
         *words, label = await command(sandbox)
-        assert words == ["kubectl", "label", "--overwrite", "pod", "-n", sandbox.namespace, "cache-1"]
+        assert words == ["kubectl", "label", "pod", "--overwrite", "-n", sandbox.namespace, "cache-1"]
         name, _, value = label.partition("=")
         await sandbox.merge(pod, {"metadata": {"labels": {name: value}}})
         await sandbox.wait_ready(MEMCACHEDS, "cache", 2 * RETRY_PERIOD)  # when the simulated controller acts again

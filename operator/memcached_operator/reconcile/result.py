@@ -32,6 +32,9 @@ CONFLICT_PERIOD = 10.0
 MAX_COPIES = 10
 """Copies of children in a message. The next ones follow when these are deleted."""
 
+MAX_SEARCHED = 4096
+"""Characters of an error message in which a policy's cause is searched: the expression backtracks in longer ones."""
+
 NAMESPACE_PERIOD = 10.0
 """Seconds until a terminating namespace is checked again: namespaces are not watched."""
 
@@ -129,7 +132,7 @@ class Result:
 def _remedy(key: Key, error: ApiError) -> str:
     """The remedy for an error that does not end by itself: a label that a policy requires, a value that this API server
     is too old for, or a field that it does not let anyone change, such as in a restored object."""
-    if LACKS_METADATA.search(error.message):
+    if LACKS_METADATA.search(error.message[:MAX_SEARCHED]):
         return ". Add what it requires to spec.inheritedMetadata, or change the policy"
     if error.code == INVALID and key.resource == SERVICES and NEW_TRAFFIC in error.message:
         return (

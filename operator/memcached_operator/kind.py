@@ -395,6 +395,9 @@ class ReconciledKind:
     restart: Callable[[Object], str] | None = None
     """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that
     costs. None if the kind has no such field."""
+    template_remedy: Callable[[Object], str] | None = None
+    """The remedy if a policy requires a label or an annotation of the pod template, and what that costs, as a clause.
+    None if the spec has no field for it."""
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

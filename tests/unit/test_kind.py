@@ -5,10 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from memcached_api.images import Images
 from memcached_api.kind import Checked
 from memcached_api.values import nested_field
 from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
+from memcached_operator.kinds import kinds
 from memcached_operator.kube.resource import Object
+from unit.builders import appservice, memcached, memcachedproxy
 
 
 class Spec(msgspec.Struct):
@@ -68,3 +71,21 @@ def test_specs_are_kept_as_far_as_number_and_bytes_allow(size: int, kept: int) -
     for each in reversed(objects):  # the newest are known
         checked(each)
     assert len(seen) == len(objects) + 2
+
+
+METADATA = "add what it requires to spec.podTemplate.metadata, or change the policy"
+TEMPLATE_REMEDIES = {
+    "Memcached": (
+        memcached(),
+        f"{METADATA}. Changing spec.podTemplate.metadata replaces the pods, and their items are lost",
+    ),
+    "MemcachedProxy": (memcachedproxy(), METADATA),
+    "AppService": (appservice(), ""),
+}
+
+
+@pytest.mark.parametrize(("cr", "expected"), TEMPLATE_REMEDIES.values(), ids=TEMPLATE_REMEDIES)
+def test_metadata_that_a_policy_requires_of_the_pod_template(cr: Object, expected: str) -> None:
+    by_name = {kind.resource.kind: kind for kind in kinds(Images("memcached:1"))}
+    remedy = by_name[cr["kind"]].template_remedy
+    assert (remedy(cr) if remedy else "") == expected

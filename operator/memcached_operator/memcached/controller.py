@@ -17,6 +17,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.interventions import restart
+from memcached_operator.memcached.losses import template_remedy
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
@@ -48,4 +49,5 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
         owners=owners,
         updates_pods=True,
         restart=restart,
+        template_remedy=template_remedy,
     )

@@ -2,6 +2,7 @@
 
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import GROUP, KIND, PLURAL, VERSION
+from memcached_api.remedies import text_of
 from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -20,6 +21,7 @@ from memcached_operator.memcachedproxy.target import POD_REFERENCE
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import FOREIGN
 from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.workloads.problems.creation_remedies import METADATA
 
 MEMCACHEDPROXIES = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -42,4 +44,5 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
         pod_references=(POD_REFERENCE,),
         listed=RINGS,
         restart=restart,
+        template_remedy=lambda _: text_of(METADATA),
     )

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache, version_of
@@ -85,7 +86,8 @@ class Applier:
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
         Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it.
         """
-        result = Result(tolerant=failures + 1 < DEGRADED_THRESHOLD)
+        template_remedy = partial(kind.template_remedy, snapshot.cr) if kind.template_remedy else None
+        result = Result(failures + 1 < DEGRADED_THRESHOLD, template_remedy)
         desired_keys, written = set[Key](), set[Key]()
         for child in desired:
             key = kind.key_of(child)

@@ -1,15 +1,17 @@
 """The result of applying the children of one object."""
 
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Problem
 from memcached_operator.kube.client import ApiError
-from memcached_operator.kube.resource import SERVICES, STATEFULSETS, Key
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS, Key
 from memcached_operator.status.reports import Report, of_created
-from memcached_operator.workloads.problems.creation_remedies import LACKS_METADATA
+from memcached_operator.workloads.problems.creation_remedies import CHANGE_POLICY, LACKS_METADATA
 
 API_MISSING = (404, 405)
 """Response codes of a write while its API is not served, or while its CRD is being deleted."""
@@ -35,6 +37,9 @@ MAX_COPIES = 10
 MAX_SEARCHED = 4096
 """Characters of an error message in which a policy's cause is searched: the expression backtracks in longer ones."""
 
+OF_TEMPLATE: Final = re.compile(r"\bspec[./]template\b")
+"""The pod template in a policy's message, such as of a rule for pods that Kyverno applies to workloads."""
+
 NAMESPACE_PERIOD = 10.0
 """Seconds until a terminating namespace is checked again: namespaces are not watched."""
 
@@ -45,6 +50,8 @@ class Result:
 
     tolerant: bool = True
     """Report transient errors as Progressing."""
+    template_remedy: Callable[[], str] | None = None
+    """The remedy if a policy requires metadata of the pod template, as a clause; None without a field for it."""
     terminating: bool = False
     """A child cannot be created, because its namespace is being deleted."""
     wrote: bool = False
@@ -116,7 +123,7 @@ class Result:
                 self.terminating = True
                 self.block(Problem(c.WAITING_FOR_DELETION, "The namespace is being deleted"), NAMESPACE_PERIOD)
                 return
-            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error}{_remedy(key, error)}")
+            self.fail(error, f"{key.resource.kind} {key.name} cannot be applied: {error}{self._remedy(key, error)}")
 
     def fail(self, error: ApiError, message: str) -> None:
         """Record an error, with the message of the problem that it is."""
@@ -128,12 +135,20 @@ class Result:
         """Requeue after at most `seconds`."""
         self.requeue_after = seconds if self.requeue_after is None else min(self.requeue_after, seconds)
 
+    def _remedy(self, key: Key, error: ApiError) -> str:
+        """The remedy for an error that does not end by itself, as a sentence after it; empty without one."""
+        text = error.message[:MAX_SEARCHED]
+        if not LACKS_METADATA.search(text):
+            return _remedy(key, error)
+        if key.resource in (DEPLOYMENTS, STATEFULSETS) and OF_TEMPLATE.search(text):
+            remedy = self.template_remedy() if self.template_remedy else CHANGE_POLICY.text
+            return f". {remedy[0].upper()}{remedy[1:]}"
+        return f". Add what it requires to spec.inheritedMetadata, or {CHANGE_POLICY.text}"
+
 
 def _remedy(key: Key, error: ApiError) -> str:
-    """The remedy for an error that does not end by itself: a label that a policy requires, a value that this API server
-    is too old for, or a field that it does not let anyone change, such as in a restored object."""
-    if LACKS_METADATA.search(error.message[:MAX_SEARCHED]):
-        return ". Add what it requires to spec.inheritedMetadata, or change the policy"
+    """The remedy for a value that this API server is too old for, or for a field that it does not let anyone change,
+    such as in a restored object."""
     if error.code == INVALID and key.resource == SERVICES and NEW_TRAFFIC in error.message:
         return (
             ". Upgrade the cluster to Kubernetes 1.34 or later, or set spec.service.trafficDistribution to PreferClose"

@@ -131,6 +131,15 @@ def test_blocked_child_is_requeued_although_another_child_failed() -> None:
     assert outcome.requeue_after is not None
 
 
+def test_policy_for_the_pod_template_has_the_remedy_of_the_kind() -> None:
+    owner = Owner()
+    cause = "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: spec.template.metadata.labels lack label a"
+    owner.api.always["apply"] = raising(ApiError(422, "Invalid", f"{cause}, which is required"))
+    (problem,) = owner.apply(child(minReadySeconds=3)).problems
+    assert ". Add what it requires to spec.podTemplate.metadata, or change the policy. Changing" in problem.message
+    assert problem.message.endswith(" replaces the pods, and their items are lost")
+
+
 TRANSIENT = {
     "1st failure": (0, "RollingOut"),
     "2nd failure": (1, "RollingOut"),

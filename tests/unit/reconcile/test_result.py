@@ -1,7 +1,7 @@
 import pytest
 
 from memcached_operator.kube.client import ApiError
-from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, STATEFULSETS, Key, Resource
+from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, STATEFULSETS, Key, Resource
 from memcached_operator.reconcile.result import CONFLICT_PERIOD, MAX_COPIES, Result
 
 IMMUTABLE_ADDRESS = ApiError(422, "Invalid", 'spec.clusterIPs[0]: Invalid value: ["None"]: may not change once set')
@@ -16,6 +16,19 @@ NEW_TRAFFIC = ApiError(
 OLD_CLUSTER = "Upgrade the cluster to Kubernetes 1.34 or later, or set spec.service.trafficDistribution to PreferClose"
 DENIED = ApiError(422, "Invalid", "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: missing label team")
 DENIED_BY_WEBHOOK = ApiError(400, "BadRequest", 'admission webhook "a.b" denied the request: label team is required')
+DENIED_TEMPLATE = ApiError(
+    400,
+    "BadRequest",
+    'admission webhook "validate.kyverno.svc-fail" denied the request: \n\nresource Deployment/test/cache was blocked '
+    "due to the following policies \n\nrequire-labels:\n  autogen-check-for-labels: 'validation error: The label "
+    "`team` is required. rule autogen-check-for-labels failed at path /spec/template/metadata/labels/team/'",
+)
+DENIED_FIELD = ApiError(
+    422,
+    "Invalid",
+    "ValidatingAdmissionPolicy 'a' with binding 'a' denied request: spec.template.metadata.labels: missing label team",
+)
+INHERITED = "Add what it requires to spec.inheritedMetadata, or change the policy"
 REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (
         SERVICES,
@@ -36,20 +49,33 @@ REMEDIES: list[tuple[Resource, ApiError, str]] = [
     (SERVICES, ApiError(422, "Invalid", "spec.ports: Required value"), ""),
     (SERVICES, ApiError(403, "Forbidden", "spec.clusterIP"), ""),
     (CONFIG_MAPS, IMMUTABLE_ADDRESS, ""),
-    (CONFIG_MAPS, DENIED, "Add what it requires to spec.inheritedMetadata, or change the policy"),
-    (STATEFULSETS, DENIED_BY_WEBHOOK, "Add what it requires to spec.inheritedMetadata, or change the policy"),
+    (CONFIG_MAPS, DENIED, INHERITED),
+    (STATEFULSETS, DENIED_BY_WEBHOOK, INHERITED),
+    (DEPLOYMENTS, DENIED_TEMPLATE, "Label the pods"),
+    (STATEFULSETS, DENIED_FIELD, "Label the pods"),
+    (CONFIG_MAPS, DENIED_FIELD, INHERITED),
 ]
 
 
 @pytest.mark.parametrize(("resource", "error", "remedy"), REMEDIES)
 def test_error_that_does_not_end_by_itself_has_a_remedy(resource: Resource, error: ApiError, remedy: str) -> None:
-    result = Result()
+    result = Result(template_remedy=lambda: "label the pods")
     with result.record_errors(Key(resource, "test", "cache")):
         raise error
     (problem,) = result.problems
-    cause = f"{resource.kind} cache cannot be applied: {error.message}"
+    cause = f"{resource.kind} cache cannot be applied: {error}"
     assert problem.message.startswith(f"{cause}. {remedy}" if remedy else cause)
     assert remedy or problem.message == cause
+
+
+def test_policy_for_the_pod_template_is_the_only_remedy_without_a_field() -> None:
+    """An AppService has no spec.podTemplate."""
+    result = Result()
+    with result.record_errors(Key(DEPLOYMENTS, "test", "app")):
+        raise DENIED_TEMPLATE
+    assert [each.message for each in result.problems] == [
+        f"Deployment app cannot be applied: {DENIED_TEMPLATE}. Change the policy"
+    ]
 
 
 RIVALS = {

@@ -309,6 +309,23 @@ DELETIONS: dict[str, tuple[Snapshot, str]] = {
     ("snapshot", "expected"), [*FAILURES.values(), *DELETIONS.values()], ids=[*FAILURES, *DELETIONS]
 )
 def test_failure(snapshot: Snapshot, expected: str) -> None:
+    assert "; ".join(problem.message for problem in creation.problems(snapshot, PodRules(""))) == expected
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "expected"),
+    [
+        (observed(statefulset(1), of_slot(0)), f'Pods cannot be created: pods "cache-0" {QUOTA}; {RAISE}'),
+        (observed(LOWERED, not_deleted(), pods=slots(0, 1)), ""),
+        (observed(deployment(1, UNDELETED, replicas=2, updatedReplicas=2)), ""),
+        (
+            observed(LOWERED, not_deleted(), of_slot(0), pods=slots(1)),
+            f'Pods cannot be created: pods "cache-0" {QUOTA}; {RAISE}',
+        ),
+    ],
+)
+def test_rejected_deletion_does_not_prevent_a_creation(snapshot: Snapshot, expected: str) -> None:
+    """Otherwise, no outdated slot would be replaced while a policy keeps a pod above the size."""
     assert creation.creation_failure(snapshot) == expected
 
 

@@ -14,6 +14,7 @@ from memcached_operator.memcached.containers import DISRUPTIONS as OF_MEMCACHED
 from memcached_operator.memcachedproxy.containers import DISRUPTIONS as OF_PROXY
 from memcached_operator.status.conditions import timestamp
 from memcached_operator.workloads.problems.disruptions import (
+    MAX_MESSAGE,
     MIN_REPEATED,
     OTHER,
     WINDOW,
@@ -177,3 +178,11 @@ def test_remedy(cause: tuple[str, str], expected: tuple[str, str]) -> None:
         sent = notice(repeated, NOW, PodRules("", disruptions=table))
         assert (sent is not None) is bool(part)
         assert sent is None or part.lower() in sent.message.lower()
+
+
+@pytest.mark.parametrize("obj", [failed(message="a" * 2**20), deleted(pod(conditions=[target("a", "a" * 2**20)]))])
+def test_long_message_is_cut_when_it_is_read(obj: Object) -> None:
+    """Anyone who can write statuses of pods can write it, and up to 2,000 are kept of an object."""
+    found = disruption(obj, NOW)
+    assert found is not None
+    assert found.message == "a" * MAX_MESSAGE

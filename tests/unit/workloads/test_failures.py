@@ -457,6 +457,16 @@ def test_error_is_kept_while_an_older_kubelet_does_not_repeat_it(error: str) -> 
         assert f"cannot be pulled: {BACK_OFF}; correct spec.image" in failure.message
 
 
+def test_error_is_kept_for_an_image_whose_name_is_quoted_in_a_text() -> None:
+    """A text with `kubectl` is quoted, so that it does not look like a command of the operator."""
+    image = "example.com/kubectl/memcached:1"
+    first = {**waiting("ErrImagePull", f"{image}: not found"), "image": image}
+    backing_off = {**waiting("ImagePullBackOff", f'Back-off pulling image "{image}"'), "image": image}
+    reported = only(with_container(first))
+    assert f'cannot be pulled: "{image}: not found"; correct spec.image' in reported.message
+    assert failures([with_container(backing_off)], NOW, RULES, reported.message) == [reported]
+
+
 ATTEMPTS = {
     "ports of the client": (
         "ErrImagePull",

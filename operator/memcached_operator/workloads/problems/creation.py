@@ -183,11 +183,16 @@ def _ordinal(pod: Object, live: Object) -> int:
 
 def creation_failure(snapshot: Snapshot) -> str:
     """The reason why pods of the workload cannot be created, in the cluster's words; empty if none is known."""
-    return "; ".join(problem.message for problem in problems(snapshot))
+    return "; ".join(problem.message for problem in _uncreated(snapshot))
 
 
 def problems(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
     """The problems that prevent pods of the workload from being created or deleted."""
+    return [*_uncreated(snapshot, rules), *_undeletable(snapshot, rules)]
+
+
+def _uncreated(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
+    """The problems that prevent pods from being created."""
     slots = missing_slots(snapshot)
     pods = [pod for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
     found = [problem for pod in pods if (problem := _taken(pod, snapshot, rules.loss)) is not None]
@@ -196,10 +201,16 @@ def problems(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
         advice = rules.advice(surge, remedy(failure))
         text = f"Pods cannot be created: {texts.clause(failure, MAX_TEXT)}"
         found.append(Problem(c.APPLY_FAILED, f"{text}; {advice}" if advice else text))
-    if failure := _of_slots(snapshot, kept_slots(snapshot), DELETE) or _of_deployment(snapshot, DELETE):
-        advice = rules.advice(KEEP_REMEDY if _is_scaled_down(snapshot) else DELETE_REMEDY)
-        found.append(Problem(c.APPLY_FAILED, f"Pods cannot be deleted: {texts.clause(failure, MAX_TEXT)}; {advice}"))
     return found
+
+
+def _undeletable(snapshot: Snapshot, rules: PodRules) -> list[Problem]:
+    """The problem that prevents pods from being deleted. Others are created nevertheless."""
+    failure = _of_slots(snapshot, kept_slots(snapshot), DELETE) or _of_deployment(snapshot, DELETE)
+    if not failure:
+        return []
+    advice = rules.advice(KEEP_REMEDY if _is_scaled_down(snapshot) else DELETE_REMEDY)
+    return [Problem(c.APPLY_FAILED, f"Pods cannot be deleted: {texts.clause(failure, MAX_TEXT)}; {advice}")]
 
 
 def relevant(events: Iterable[Object], workload: Key, now: datetime) -> Iterator[Object]:

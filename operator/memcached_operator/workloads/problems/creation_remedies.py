@@ -15,11 +15,12 @@ LACKS_METADATA: Final = re.compile(
 )
 """A policy or a webhook that denies an object because it lacks a label or an annotation. Each one has its own text."""
 
+CHANGE_POLICY: Final = Action("change the policy")
 METADATA: Final[Remedy] = (
     Action("add what it requires to spec.podTemplate.metadata", ("spec.podTemplate.metadata",), Direction.ADDED),
-    Action("change the policy"),
+    CHANGE_POLICY,
 )
-"""The remedy for pods that it denies."""
+"""The remedy for pods that it denies, and the one without a field for their metadata."""
 
 EXCEEDED: Final = re.compile(rf"exceeded quota: {NAME}, requested: (?!count/replicasets)")
 """A quota that has too little left for a pod."""

@@ -47,6 +47,9 @@ the name of the Event prevents a second one after a restart of this process."""
 MAX_REASON: Final = 100
 """Characters of a reason that are read. Anyone who can write statuses of pods can write it."""
 
+MAX_MESSAGE: Final = 1000
+"""Characters of a message that are read. It is kept for WINDOW."""
+
 
 @dataclass(frozen=True)
 class Disruption:
@@ -90,7 +93,7 @@ def disruption(pod: Object, now: datetime) -> Disruption | None:
         meta["uid"],
         nested_map(pod, "spec").get("nodeName", ""),
         str(reason or OTHER)[:MAX_REASON],
-        ((status.get("message") if is_stopped else message) or message or "").strip(" ."),
+        ((status.get("message") if is_stopped else message) or message or "")[:MAX_MESSAGE].strip(" ."),
         _time(pod, target, now),
     )
 

@@ -152,8 +152,12 @@ def not_ours(pod: Object, rules: PodRules) -> str:
 
 def image_problem(container: str, image: str, cause: str) -> str:
     """The sentence about an image that cannot be pulled. `container`: its role and its name."""
-    shown = texts.name(image, MAX_IMAGE_LENGTH)
-    return f"the image {shown} of {container} cannot be pulled: {stable(cause)}"
+    return f"{_image_start(container, image)}{stable(cause)}"
+
+
+def _image_start(container: str, image: str) -> str:
+    """The begin of that sentence, which is the same for each cause."""
+    return f"the image {texts.name(image, MAX_IMAGE_LENGTH)} of {container} cannot be pulled: "
 
 
 def text_of(state: Mapping[str, Any]) -> str:
@@ -224,12 +228,13 @@ def _image_message(
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
     text = text_of(waiting)
-    problem = f"Pod {pod['metadata']['name']}: {image_problem(container.title, image, text)}"
+    start = f"Pod {pod['metadata']['name']}: {_image_start(container.title, image)}"
+    problem = f"{start}{stable(text)}"
     advice = {error: _image_advice(pod, container, rules, error) for error in (*ERRORS, OTHER)}
-    if (bare := BACK_OFF.fullmatch(text)) is None:
+    if BACK_OFF.fullmatch(text) is None:
         return problem + advice[error_of(text)]
     # The longest first: one can begin with another.
-    start, ends = problem.partition(bare[0])[0], "|".join(map(re.escape, sorted(advice.values(), key=len)[::-1]))
+    ends = "|".join(map(re.escape, sorted(advice.values(), key=len)[::-1]))
     before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE + 3}}}?(?:{ends})", reported)
     return before[0] if before else problem + advice[OTHER]
 

@@ -109,7 +109,7 @@ def default_memory(load: Load, item_size: int) -> str:
 
 def memory_for(load: Load, item_size: int) -> int:
     """The memory limit, in KiB, with which each thread can hold MIN_ITEMS_PER_THREAD values of this size in bytes."""
-    return _with_buffers(load, load.threads * MIN_ITEMS_PER_THREAD * item_size // 1024)
+    return _with_buffers(load, load.threads * -(-MIN_ITEMS_PER_THREAD * item_size // 1024))
 
 
 def minimum_memory(load: Load) -> int:

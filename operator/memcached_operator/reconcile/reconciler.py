@@ -181,7 +181,7 @@ class Reconciler:
         )
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
-        strays, grace = self._strays.find(kind, key, snapshot, desired)
+        strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
         snapshot = replace(snapshot, strays=strays)
         is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
         delay, relisted = None, None

@@ -65,7 +65,7 @@ def workload_state(
         _progressing(rollout, transient, resume, hint, stalled=stalled),
         _degraded(degraded, notices, _without_memcached(transient) or _unhealthy(rollout, hint)),
     )
-    conditions = [*observed, ready(*observed), *_stalled(degraded)]
+    conditions = [*observed, _ready(*observed, transient), *_stalled(degraded)]
     generation = snapshot.cr["metadata"].get("generation", 0)
     delays = (
         rollout.requeue_after,
@@ -160,13 +160,19 @@ def _updated(rollout: Rollout) -> str:
 def _progressing(
     rollout: Rollout, transient: list[Problem], resume: str, hint: str, *, stalled: bool
 ) -> dict[str, Any]:
+    unserved = [problem for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED]
+    if rollout.paused or stalled:
+        # A Memcached that serves again ends neither of them.
+        transient = [problem for problem in transient if problem not in unserved]
     if transient:
         return _condition(c.PROGRESSING, c.TRUE, transient[0].reason, _join(transient))
+    texts = [problem.message for problem in unserved]
     if rollout.paused:
-        message = f"The rollout is paused: {_updated(rollout)}"
-        return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, f"{message}; to continue, {resume}")
+        message = f"The rollout is paused: {_updated(rollout)}; to continue, {resume}"
+        return _condition(c.PROGRESSING, c.TRUE, c.PAUSED, _some([message, *texts]))
     if stalled:
-        return _condition(c.PROGRESSING, c.FALSE, c.STALLED, "The rollout is stalled; see the Degraded condition")
+        message = "The rollout is stalled; see the Degraded condition"
+        return _condition(c.PROGRESSING, c.FALSE, c.STALLED, _some([message, *texts]))
     if rollout.complete:
         message = f"{rollout.size} of {rollout.size} pods are updated and ready"
         return _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, message)
@@ -174,6 +180,16 @@ def _progressing(
         return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, f"The {rollout.workload} is being created")
     message = "; ".join(filter(None, [_updated(rollout), *rollout.doing, hint]))
     return _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, message)
+
+
+def _ready(
+    available: dict[str, Any], progressing: dict[str, Any], degraded: dict[str, Any], transient: Iterable[Problem]
+) -> dict[str, Any]:
+    """Ready. Pods of a paused rollout that have no Memcached are not ready for clients."""
+    unserved = [problem for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED]
+    if unserved and progressing["reason"] == c.PAUSED:
+        progressing = _condition(c.PROGRESSING, c.TRUE, c.WAITING_FOR_MEMCACHED, _join(unserved))
+    return ready(available, progressing, degraded)
 
 
 def _without_memcached(transient: Iterable[Problem]) -> str:

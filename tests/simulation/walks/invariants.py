@@ -90,7 +90,8 @@ def _waiting(
 ) -> Iterator[str]:
     """The conditions of a MemcachedProxy that is paused, or whose Memcached is. `served`: that Memcached."""
     if _states(served)[c.AVAILABLE][0] == c.FALSE:
-        if found[c.PROGRESSING] != (c.TRUE, c.WAITING_FOR_MEMCACHED) or found[c.READY][0] != c.FALSE:
+        reason = c.PAUSED if spec.is_paused(name) else c.WAITING_FOR_MEMCACHED
+        if found[c.PROGRESSING] != (c.TRUE, reason) or found[c.READY][0] != c.FALSE:
             yield f"the Memcached is not available, but the conditions are {found}"
     elif spec.is_paused(name) and found[c.PROGRESSING] != (c.TRUE, c.PAUSED):
         yield f"the pause is not reported: {found}"

@@ -1,9 +1,11 @@
 """Notices of proxies that are too small for the items of a Memcached, or too many for its servers."""
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from memcached_api.memcachedproxy.limits import MIN_ITEMS_PER_THREAD, Load, buffers, memory_for
 from memcached_api.memcachedproxy.types import decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.capacity import notices
@@ -40,6 +42,16 @@ def test_notice_of_too_little_memory_until_the_limit_is_raised(
         f"SERVER_ERROR. Raise the limit to at least {needed}: each connection of a client is closed once"
     )
     assert noticed({"maxItemSize": item}, **limited(needed, **spec)) == []
+
+
+@pytest.mark.parametrize("tls", [False, True])
+@pytest.mark.parametrize("threads", [1, 2, 3, 5, 7, 16, 33, 64])
+@pytest.mark.parametrize("item_size", [2**20 + 1, 2**20 + 511, 3 * 2**20 + 513, 12345679, 2**26 + 7, 2**30 - 1])
+def test_threads_have_space_for_items_with_the_memory_for_them(threads: int, item_size: int, tls: bool) -> None:
+    """The remedy of the notice ends it, also for sizes that are no whole kibibytes."""
+    load = Load(1000, threads, tls)
+    share = buffers(load, Decimal(memory_for(load, item_size) * 1024)) // threads
+    assert share * 1024 >= MIN_ITEMS_PER_THREAD * item_size
 
 
 @pytest.mark.parametrize("item", [None, "512Ki", "2Mi", "32Mi", "1Gi"])

@@ -115,6 +115,16 @@ def test_workload_of_an_earlier_object_with_another_identity(wanted: Resource, l
     assert found((left, {**orphan(left), "spec": {"replicas": 0}}), workload=wanted) == Strays()
 
 
+def test_policies_are_no_strays_while_the_plan_waits_without_a_workload() -> None:
+    """As that of a MemcachedProxy without a usable Memcached: the next plan can adopt them."""
+    kind, cr = KINDS["MemcachedProxy"]
+    left = orphan(POD_DISRUPTION_BUDGETS, labels=labels(kind))
+    cache = cache_of((SERVICES, child(kind, cr, SERVICES)), (POD_DISRUPTION_BUDGETS, left))
+    snapshot = gather(cache, kind, cr, {})
+    assert strays(cache, kind, snapshot, {key(SERVICES)}) == Strays()
+    assert strays(cache, kind, snapshot, {key(SERVICES), key(DEPLOYMENTS)}).policies == (key(POD_DISRUPTION_BUDGETS),)
+
+
 def test_workload_that_is_desired_is_adopted_or_a_conflict() -> None:
     """Also a copy that differs: it has a conflict of its own."""
     cache = cache_of((SERVICES, child(CACHE, builders.memcached(), SERVICES)), (DEPLOYMENTS, orphan(DEPLOYMENTS)))
@@ -241,8 +251,9 @@ class Finding:
         self.finder.clock = lambda: self.time
         self.cr = {**builders.memcached(), "status": {"conditions": [{"type": "Degraded", "reason": reason}]}}
 
-    def find(self) -> tuple[Strays, float | None]:
-        return self.finder.find(CACHE, key_of(CACHE.resource, self.cr), self.snapshot, {key(SERVICES)})
+    def find(self, *problems: Problem) -> tuple[Strays, float | None]:
+        desired = {key(SERVICES), key(DEPLOYMENTS)}
+        return self.finder.find(CACHE, key_of(CACHE.resource, self.cr), self.snapshot, desired, problems)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -265,7 +276,29 @@ def test_pods_of_a_transition_are_reported_after_a_while() -> None:
 
 
 def test_reported_pods_are_still_reported_after_a_restart() -> None:
-    assert Finding(reason="Conflict").find()[0].pods == ("a",)
+    finding = Finding(reason="Conflict")
+    assert [finding.find()[0].pods for _ in range(2)] == [("a",), ("a",)]
+
+
+AUTOSCALER: Final = Problem("Conflict", "HorizontalPodAutoscaler a scales Deployment cache", blocks=False)
+
+
+def test_conflict_with_another_cause_does_not_report_pods_of_a_transition() -> None:
+    finding = Finding(reason="Conflict")
+    assert finding.find(AUTOSCALER)[0].pods == ()
+    assert finding.find()[0].pods == ()
+    leftover = Finding(reason="Conflict")
+    leftover.cache.put(STATEFULSETS, orphan(STATEFULSETS))
+    assert (leftover.find()[0].workloads, leftover.find()[0].pods) == ((key(STATEFULSETS),), ())
+
+
+def test_conflict_reports_pods_of_a_transition_only_after_a_restart() -> None:
+    finding = Finding(reason="Conflict")
+    finding.cache.remove(key(PODS, "a"), 10**6)
+    assert finding.find()[0].pods == ()
+    finding.cache.clear_tombstone(key(PODS, "a"))
+    finding.cache.put(PODS, pod("a"))
+    assert finding.find()[0].pods == ()
 
 
 def reported(strays: Strays, rules: PodRules = RULES) -> list[Problem]:
@@ -288,7 +321,7 @@ MESSAGES: Final[dict[str, tuple[Strays, str]]] = {
     "being deleted": (
         Strays(owners=(Stray("StatefulSet", "cache", is_deleted=True, blocked_by="its finalizer a blocks it"),)),
         "Service cache also sends clients to pods of StatefulSet cache, which is being deleted: its finalizer a blocks "
-        "it",
+        "it. The controllers of the finalizers must remove them",
     ),
     "pods": (
         Strays(pods=("a", "b")),
@@ -305,6 +338,15 @@ def test_message(strays: Strays, message: str) -> None:
     assert (problem.reason, problem.blocks) == ("Conflict", False)
     assert problem.message.startswith(message)
     assert "\n" not in problem.message
+
+
+def test_pods_of_a_workload_whose_deletion_nothing_blocks_are_a_notice() -> None:
+    """It ends without a change by a user."""
+    found = Strays(owners=(Stray("Deployment", "cache", is_deleted=True),))
+    assert reported(found) == []
+    assert list(notices(Snapshot(builders.memcached(), strays=found), RULES)) == [
+        "Service cache also sends clients to pods of Deployment cache, which is being deleted"
+    ]
 
 
 def test_nothing_is_said_of_items_that_pods_cannot_have() -> None:

@@ -116,6 +116,7 @@ CONFLICT = Problem("Conflict", "Service cache belongs to Redis r")
 AUTOSCALER = Problem("Conflict", "HorizontalPodAutoscaler a scales Deployment cache", blocks=False)
 PAUSED = {**rolled_out(), "spec": {"replicas": 3, "paused": True}}
 PAUSE_MESSAGE = "The rollout is paused: 3 of 3 pods are updated; to continue, set spec.rollout.paused to false"
+UNSERVED = Problem("WaitingForMemcached", "Memcached cache is not available")
 PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "paused": (snapshot(PAUSED), ("True", "Paused", PAUSE_MESSAGE)),
     "paused, the counts are of an earlier generation": (
@@ -194,6 +195,22 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
         ("True", "RollingOut", f"{WAITING_FOR_PODS.message}; {WAITING_FOR_DELETION.message}"),
     ),
     "conflict": (snapshot(rolled_out(), problems=(CONFLICT,)), ("False", "Stalled", STALLED)),
+    "waiting for a Memcached": (
+        snapshot(rolled_out(), *ABC, problems=(UNSERVED,)),
+        ("True", "WaitingForMemcached", UNSERVED.message),
+    ),
+    "waiting for a Memcached, paused": (
+        snapshot(PAUSED, *ABC, problems=(UNSERVED,)),
+        ("True", "Paused", f"{PAUSE_MESSAGE}; {UNSERVED.message}"),
+    ),
+    "waiting for a Memcached and a deletion, paused": (
+        snapshot(PAUSED, *ABC, problems=(UNSERVED, WAITING_FOR_DELETION)),
+        ("True", "WaitingForDeletion", WAITING_FOR_DELETION.message),
+    ),
+    "waiting for a Memcached, and a conflict": (
+        snapshot(rolled_out(), *ABC, problems=(CONFLICT, UNSERVED)),
+        ("False", "Stalled", f"{STALLED}; {UNSERVED.message}"),
+    ),
     "no progress in time": (snapshot(deployment(conditions=DEADLINE_EXCEEDED)), ("False", "Stalled", STALLED)),
     "waiting for a deletion, and a conflict": (
         snapshot(rolled_out(), problems=(CONFLICT, WAITING_FOR_DELETION)),
@@ -209,6 +226,12 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
 @pytest.mark.parametrize(("observed", "expected"), PROGRESSING.values(), ids=PROGRESSING.keys())
 def test_progressing(observed: Observed, expected: tuple[str, str, str]) -> None:
     assert conditions_of(observed)["Progressing"] == expected
+
+
+@pytest.mark.parametrize("live", [PAUSED, rolled_out()], ids=["paused", "rolled out"])
+def test_pods_without_a_memcached_are_not_ready_for_clients(live: Object) -> None:
+    found = conditions_of(snapshot(live, *ABC, problems=(UNSERVED,)))["Ready"]
+    assert found == ("False", "WaitingForMemcached", UNSERVED.message)
 
 
 LATE = "The rollout exceeded its progress deadline"

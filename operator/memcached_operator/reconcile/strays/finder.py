@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import ReconciledKind, Snapshot, Strays
+from memcached_operator.kind import Problem, ReconciledKind, Snapshot, Strays
 from memcached_operator.kube.resource import SERVICES, Key, Object, nested_list
 from memcached_operator.reconcile.intent import replicas_of
 from memcached_operator.reconcile.strays.orphans import POLICIES, Orphans
@@ -25,29 +25,40 @@ class StrayFinder:
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
         self._since: dict[Key, float] = {}
+        self._known: set[Key] = set()
         self.clock: Callable[[], float] = time.monotonic
 
     def find(
-        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, desired: AbstractSet[Key] | None
+        self,
+        kind: ReconciledKind,
+        key: Key,
+        snapshot: Snapshot,
+        desired: AbstractSet[Key] | None,
+        problems: Iterable[Problem],
     ) -> tuple[Strays, float | None]:
         """The strays to report, and seconds until there can be others without an event; or None.
 
-        `desired`: the keys of the children; None if they are not known.
+        `desired`: the keys of the children; None if they are not known. `problems`: those of the plan and of applying
+        it, so the other causes of a conflict.
         """
         found = strays(self._cache, kind, snapshot, desired)
+        is_first = key not in self._known
+        self._known.add(key)
         if not found.is_transitional:
-            self.forget(key)
+            self._since.pop(key, None)
             return found, None
         now = self.clock()
-        left = self._since.setdefault(key, now) + GRACE - now
         # After a restart of this process, what is reported already must not be left out for a moment.
-        if left <= 0 or _reports_conflict(snapshot.cr):
+        is_reported = is_first and _reports_conflict(snapshot.cr) and not _has_conflict(found, problems)
+        left = self._since.setdefault(key, now - GRACE if is_reported else now) + GRACE - now
+        if left <= 0:
             return found, None
         return replace(found, owners=(), pods=()), left
 
     def forget(self, key: Key) -> None:
-        """Forget an object that has no strays of a transition, or does not exist any more."""
+        """Forget an object that does not exist any more."""
         self._since.pop(key, None)
+        self._known.discard(key)
 
 
 def strays(cache: Cache, kind: ReconciledKind, snapshot: Snapshot, desired: AbstractSet[Key] | None) -> Strays:
@@ -58,6 +69,9 @@ def strays(cache: Cache, kind: ReconciledKind, snapshot: Snapshot, desired: Abst
         return [Key(resource, meta["namespace"], meta["name"]) for resource in resources if resource in kind.owns]
 
     own = keys(each.resource for each in kind.workloads)
+    if desired is not None and desired.isdisjoint(own):
+        # The plan waits. The next one can want the other children, too.
+        desired = None
     kept = {*snapshot.children, *((*own, *keys(POLICIES)) if desired is None else desired)}
     orphans = Orphans(cache, kind, snapshot, kept)
     policies = tuple(key for key in keys(POLICIES) if orphans.get(key) is not None)
@@ -71,6 +85,11 @@ def strays(cache: Cache, kind: ReconciledKind, snapshot: Snapshot, desired: Abst
 def _reports_conflict(cr: Object) -> bool:
     """Whether the last status reports a conflict."""
     return c.CONFLICT in [condition.get("reason") for condition in nested_list(cr, "status", "conditions")]
+
+
+def _has_conflict(found: Strays, problems: Iterable[Problem]) -> bool:
+    """Whether the conflict that a status reports can have another cause than pods."""
+    return bool(found.workloads) or any(problem.reason == c.CONFLICT for problem in problems)
 
 
 def _has_pods(live: Object) -> bool:

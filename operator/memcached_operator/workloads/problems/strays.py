@@ -22,7 +22,7 @@ def problems(snapshot: Snapshot, rules: PodRules) -> Iterator[Problem]:
     """The problems that clients reach pods which do not belong to the object. They do not block its rollout."""
     found, meta = snapshot.strays, snapshot.cr["metadata"]
     texts = [_leftover(key, found.beside, rules) for key in found.workloads]
-    texts += [_deleted(owner, meta["name"]) for owner in found.owners if owner.is_deleted][:MAX_NAMES]
+    texts += [_blocked(owner, meta["name"]) for owner in found.owners if owner.blocked_by][:MAX_NAMES]
     if owners := [owner for owner in found.owners if not owner.is_deleted]:
         texts.append(_of_others(owners, meta["name"], rules))
     if found.pods:
@@ -31,7 +31,7 @@ def problems(snapshot: Snapshot, rules: PodRules) -> Iterator[Problem]:
 
 
 def notices(snapshot: Snapshot, rules: PodRules) -> Iterator[str]:
-    """A sentence for each policy that an earlier object of this name has left."""
+    """A sentence for each policy that an earlier object of this name has left, and for pods that will be deleted."""
     for key in snapshot.strays.policies:
         is_network = key.resource == NETWORK_POLICIES
         effect = "restricts the connections to" if is_network else "limits the evictions of"
@@ -40,6 +40,8 @@ def notices(snapshot: Snapshot, rules: PodRules) -> Iterator[str]:
             f"{_name(key)} has no owner, but {effect} the pods of this {rules.kind}. It is not modified. To allow "
             f"{what}, run {_delete([key])}"
         )
+    deleted = [owner for owner in snapshot.strays.owners if owner.is_deleted and not owner.blocked_by]
+    yield from (_deleted(owner, snapshot.cr["metadata"]["name"]) for owner in deleted[:MAX_NAMES])
 
 
 def _leftover(key: Key, beside: Iterable[Key], rules: PodRules) -> str:
@@ -53,8 +55,12 @@ def _leftover(key: Key, beside: Iterable[Key], rules: PodRules) -> str:
 
 def _deleted(owner: Stray, service: str) -> str:
     """The text about pods of a workload that is being deleted."""
-    cause = f": {owner.blocked_by}" if owner.blocked_by else ""
-    return f"Service {service} also sends clients to pods of {_owner(owner)}, which is being deleted{cause}"
+    return f"Service {service} also sends clients to pods of {_owner(owner)}, which is being deleted"
+
+
+def _blocked(owner: Stray, service: str) -> str:
+    """The text about pods of a workload whose deletion finalizers block."""
+    return f"{_deleted(owner, service)}: {owner.blocked_by}. The controllers of the finalizers must remove them"
 
 
 def _of_others(owners: Sequence[Stray], service: str, rules: PodRules) -> str:

@@ -230,13 +230,20 @@ def _image_message(
     text = text_of(waiting)
     start = f"Pod {pod['metadata']['name']}: {_image_start(container.title, image)}"
     problem = f"{start}{stable(text)}"
-    advice = {error: _image_advice(pod, container, rules, error) for error in (*ERRORS, OTHER)}
     if BACK_OFF.fullmatch(text) is None:
-        return problem + advice[error_of(text)]
+        return problem + _image_advice(pod, container, rules, error_of(text))
+    # A message names one pod. For the others, the expression would only cost time.
+    before = _reported_before(start, pod, container, rules, reported) if start in reported else ""
+    return before or problem + _image_advice(pod, container, rules, OTHER)
+
+
+def _reported_before(start: str, pod: Object, container: Container, rules: PodRules, reported: str) -> str:
+    """What the status already reports of the image: the error that the kubelet no longer repeats."""
+    advice = [_image_advice(pod, container, rules, error) for error in (*ERRORS, OTHER)]
     # The longest first: one can begin with another.
-    ends = "|".join(map(re.escape, sorted(advice.values(), key=len)[::-1]))
+    ends = "|".join(map(re.escape, sorted(advice, key=len)[::-1]))
     before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE + 3}}}?(?:{ends})", reported)
-    return before[0] if before else problem + advice[OTHER]
+    return before[0] if before else ""
 
 
 def _image_advice(pod: Object, container: Container, rules: PodRules, error: ImageError) -> str:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import msgspec
 import pytest
@@ -25,12 +27,15 @@ from memcached_operator.kube.resource import (
     Object,
     key_of,
 )
+from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.updates.record import UpdateRecord
 from memcached_operator.memcachedproxy.references import notices, reads
 from memcached_operator.reconcile.ownership import decide
 from memcached_operator.reconcile.pod_steps import PodSteps
+from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.result import Result
+from memcached_operator.runtime.queue import Queue
 from memcached_operator.shared.foreign import autoscalers, budget_notice, rollout_notice
 from memcached_operator.shared.lists import failure
 from memcached_operator.status.conditions import with_transition_times
@@ -54,6 +59,7 @@ from unit.memcached.updates.updating import (
     with_limit,
     with_status,
 )
+from unit.reconcile.test_gather import KIND
 from unit.reconcile.test_pod_steps import PATCH, POD, Api, whole_cache
 from unit.workloads.test_creation import statefulset
 from unit.workloads.test_foreign_values import TEXTS, check
@@ -130,6 +136,23 @@ async def _denied(text: str) -> str:
     return result.problems[0].message
 
 
+def users_unlisted(text: str) -> str:
+    """The problem of the list of the pods that may use removed slots."""
+    return asyncio.run(_users_unlisted(text))
+
+
+async def _users_unlisted(text: str) -> str:
+    async def failing(*_: Any) -> AsyncGenerator[Any]:
+        raise ApiError(403, "Forbidden", text)
+        yield
+
+    client, key = cast("ApiClient", SimpleNamespace(list=failing, get=failing)), Key(MEMCACHEDS, "test", "cache")
+    kind = replace(KIND, pod_references=(SimpleNamespace(resource=MEMCACHEDS),))
+    reconciler = Reconciler(client, whole_cache(), Queue[Key]("test"), [kind])
+    result = await vars(Reconciler)["_find_users"](reconciler, key)
+    return result.problems[0].message
+
+
 def unlisted(text: str) -> str:
     """The cause of a list that failed."""
     return failure(SERVICES, Snapshot(memcached()), UNLISTED.failed(403, text))
@@ -187,6 +210,7 @@ MESSAGES: Final[dict[str, Callable[[str], str]]] = {
     "image of another object": unknown,
     "error of a step of a pod": denied,
     "error of a list": unlisted,
+    "error of a list of pods": users_unlisted,
     "condition of a resize": not_resized,
     "container that waits": not_started,
     "image that is not available": restored,

@@ -7,6 +7,11 @@ from typing import Final
 
 from memcached_operator.kube.resource import Resource
 
+MAX_ERROR: Final = 4000
+"""Characters of an error message that are kept."""
+
+TOO_MANY_REQUESTS, INTERNAL_ERROR = 429, 500
+
 
 class State(Enum):
     """Whether the objects of a resource in a namespace are known."""
@@ -27,7 +32,7 @@ class Knowledge:
     code: int | None = None
     """The response code of the last list, 0 without a response; None if it did not fail, or is not answered yet."""
     error: str = ""
-    """The error message of that list."""
+    """The error message of that list, as received. At most MAX_ERROR characters."""
 
     @property
     def has_failed(self) -> bool:
@@ -37,12 +42,18 @@ class Knowledge:
     def failed(self, code: int, error: str) -> "Knowledge":
         """After a failed list: what has been listed before is still known. A resource that was not served may be.
 
-        The message stays the same while the code does: a status that contains it causes no writes.
+        The code and the message stay the same while the code does, and while the API server is not available, whatever
+        the code: a status that contains the message causes no writes.
         """
         state = self.state if self.state is State.LISTED else State.UNLISTED
-        if code == self.code:
+        if code == self.code or (self.code is not None and _is_unavailable(self.code) and _is_unavailable(code)):
             return replace(self, state=state)
-        return Knowledge(state, code, error)
+        return Knowledge(state, code, error[:MAX_ERROR])
+
+
+def _is_unavailable(code: int) -> bool:
+    """Whether a response code means that the API server is not available. Such codes alternate."""
+    return code in (0, TOO_MANY_REQUESTS) or code >= INTERNAL_ERROR
 
 
 UNLISTED: Final = Knowledge()

@@ -20,6 +20,9 @@ _NAME: Final = re.compile(r"[-\w.:/@+~\[\]]+", re.ASCII)
 _SENTENCES: Final = re.compile(r"[.;!?][\"'`)\]]*\s|kubectl", re.IGNORECASE)
 """The end of a sentence before another one, or a command. A text without either is one clause."""
 
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+"""A text as JSON."""
+
 
 def name(text: str, length: int = MAX_NAME) -> str:
     """A name: unchanged if it is one word of at most `length` characters, otherwise as `quoted`."""
@@ -35,6 +38,15 @@ def clause(text: str, length: int = MAX_TEXT) -> str:
     is_clause = len(text) <= length and text.isprintable() and not _SENTENCES.search(text)
     # Errors of the API server end with the cause, after the whole value.
     return text if is_clause else quoted(text, length, length // 4)
+
+
+def kept(text: str, length: int) -> str:
+    """A message of this operator that others can change where it is kept. It may contain quoted texts.
+
+    Unchanged if it is one clause besides these, otherwise quoted, with at most `length` characters in all.
+    """
+    is_clause = len(text) <= length and text.isprintable() and not _SENTENCES.search(_QUOTED.sub("", text))
+    return text if is_clause else quoted(text, length - len('""…'))
 
 
 def quoted(text: str, length: int, tail: int = 0) -> str:

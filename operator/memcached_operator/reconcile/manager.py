@@ -264,7 +264,7 @@ class Manager:
         except ApiError as error:
             if error.code != 404 or await self._is_served(resource):
                 reflector.missing = False
-                self._learn(reflector, self._knowledge[reflector.place].failed(error.code, str(error)))
+                self._learn(reflector, self._knowledge[reflector.place].failed(error.code, error.message))
                 raise
             self._set_unserved(reflector)
             if reflector.optional:

@@ -5,11 +5,10 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from memcached_api.validation.field_errors import quote_if_needed
 from memcached_operator.cache.cache import Cache, version_of
 from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import PodStep
-from memcached_operator.kube import labels
+from memcached_operator.kube import labels, texts
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
 from memcached_operator.kube.resource import PODS, Key, Object, key_of, nested_map
@@ -144,7 +143,7 @@ class PodSteps:
         lost = _lost(reply, step.patch)
         if lost or version_of(reply) == version_of(step.pod):
             self._cache.put(PODS, reply)
-            detail = f", and does not let its {lost} be changed. Correct that policy" if lost else ""
+            detail = f", and does not let its {lost} be changed: correct that policy" if lost else ""
             cause = f"a cluster policy changes the request{detail}"
             self._held[_instance(step.pod)] = _Hold(self.clock() + INEFFECTIVE_PERIOD, key.name, cause)
             raise ApiError(FORBIDDEN, INEFFECTIVE, cause, INEFFECTIVE_PERIOD)
@@ -188,8 +187,8 @@ def _lacks_capacity(error: ApiError) -> bool:
 
 
 def _cause(error: ApiError) -> str:
-    """What the API server says, on one line."""
-    return quote_if_needed(error.message, MAX_CAUSE)
+    """What the API server says, as a clause."""
+    return texts.clause(error.message, MAX_CAUSE)
 
 
 def _intent(step: PodStep) -> str:

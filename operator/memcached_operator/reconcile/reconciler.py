@@ -302,7 +302,7 @@ class Reconciler:
                             found |= self._is_new_user(key, pod)
         except ApiError as error:
             result = Result(tolerant=self._queue.failures(key) + 1 < DEGRADED_THRESHOLD)
-            result.fail(error, f"Pods that may use removed slots cannot be listed: {error.message}")
+            result.fail(error, f"Pods that may use removed slots cannot be listed: {error}")
             return result
         if found:
             raise StaleError

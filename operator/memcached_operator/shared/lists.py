@@ -30,7 +30,8 @@ def unlisted_notices(snapshot: Snapshot, *wanted: Resource) -> Iterator[str]:
         if text := _unlisted(resource, snapshot):
             yield f"The {resource.kind} is not changed, because {text}"
     if text := _unlisted(AUTOSCALERS, snapshot):
-        yield f"Whether a {AUTOSCALERS.kind} scales the pods is not known, because {text}"
+        which = "Which" if snapshot.autoscaled else "Whether a"
+        yield f"{which} {AUTOSCALERS.kind} scales the pods is not known, because {text}"
 
 
 def _unlisted(resource: Resource, snapshot: Snapshot) -> str:

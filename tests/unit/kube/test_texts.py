@@ -43,6 +43,16 @@ CLAUSES = {
     "x" * 2000: f'"{"x" * 750}…{"x" * 250}"',
     f"spec: {'x' * 2000}: field is immutable": f'"spec: {"x" * 744}…{"x" * 230}: field is immutable"',
 }
+KEPT = {
+    'it cannot be pulled: "no. Delete it"': 'it cannot be pulled: "no. Delete it"',
+    r'it cannot be pulled: "no.\" Delete it"': r'it cannot be pulled: "no.\" Delete it"',
+    "": "",
+    '"no". Delete it': r'"\"no\". Delete it"',
+    'no". Delete it': r'"no\". Delete it"',
+    '"no" kubectl': r'"\"no\" kubectl"',
+    "one\ntwo": r'"one\ntwo"',
+    "x" * 2000: f'"{"x" * 97}…"',
+}
 
 
 @pytest.mark.parametrize(("text", "expected"), NAMES.items())
@@ -53,6 +63,13 @@ def test_name_that_is_no_word_is_quoted(text: str, expected: str) -> None:
 @pytest.mark.parametrize(("text", "expected"), CLAUSES.items())
 def test_message_of_more_than_a_clause_is_quoted(text: str, expected: str) -> None:
     assert texts.clause(text) == str(ApiError(422, "Invalid", text)) == expected
+
+
+@pytest.mark.parametrize(("text", "expected"), KEPT.items())
+def test_kept_message_is_quoted_once(text: str, expected: str) -> None:
+    assert texts.kept(text, 100) == expected
+    long = texts.kept(text * 50, 100)
+    assert texts.kept(long, 100) == long
 
 
 @pytest.mark.parametrize("text", ["\n" * 900, '"' * 900, "\u202e" * 900, "\U000e0001" * 900, "\ud800ä" * 900])

@@ -7,6 +7,7 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.kube.knowledge import UNLISTED
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.memcached.plan import plan_with
@@ -34,12 +35,13 @@ def planned(
     *pods: Object,
     live: Object | None = None,
     autoscaled: Any = False,
+    known: Any = None,
     **spec: Any,
 ) -> Plan:
     """The plan of a Memcached beside these objects. `live`: its Deployment; None if another owner has one."""
     cr = {**memcached(), "spec": {"size": 2, **spec}}
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    snapshot = Snapshot(cr, children, pods, foreign=views(found), autoscaled=autoscaled)
+    snapshot = Snapshot(cr, children, pods, foreign=views(found), knowledge=known or {}, autoscaled=autoscaled)
     return plan_with(Images("example.com/memcached:1"))(snapshot, NOW)
 
 
@@ -165,6 +167,13 @@ def test_autoscaler_that_scales_the_deployment_is_a_conflict_that_does_not_block
     assert (problem.reason, problem.blocks, plan.notices) == ("Conflict", False, ())
     assert "HorizontalPodAutoscaler theirs scales Deployment cache" in problem.message
     assert "apiVersion cache.example.com/v1, kind Memcached, name cache" in problem.message
+
+
+@pytest.mark.parametrize(("autoscaled", "start"), [(False, "Whether a "), (True, "Which ")])
+def test_notice_about_unlisted_autoscalers_does_not_contradict_their_report(autoscaled: Any, start: str) -> None:
+    plan = planned({}, live=deployment(), autoscaled=autoscaled, known={AUTOSCALERS: UNLISTED.failed(403, "denied")})
+    (notice,) = plan.notices
+    assert notice.startswith(f"{start}HorizontalPodAutoscaler scales the pods is not known, because")
 
 
 def test_scaled_object_of_keda_is_named_instead_of_its_autoscaler() -> None:

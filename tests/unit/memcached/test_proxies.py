@@ -121,9 +121,15 @@ def test_slots_are_kept_while_proxies_are_not_listed(
     assert not plan(5, 4, {}, known).removes_named
 
 
-def test_message_of_a_failed_list_changes_only_with_its_code() -> None:
-    assert FAILED.failed(500, "another") == FAILED
-    assert FAILED.failed(503, "another").error == "another"
+def test_message_of_a_failed_list_changes_only_with_the_kind_of_its_code() -> None:
+    for code in (500, 503, 0, 429):
+        assert FAILED.failed(code, "another") == FAILED
+        assert UNLISTED.failed(code, "first").failed(500, "another").error == "first"
+    denied = FAILED.failed(403, "denied")
+    assert (denied.code, denied.error) == (403, "denied")
+    assert denied.failed(403, "another") == denied
+    assert denied.failed(503, "away").error == denied.failed(404, "away").error == "away"
+    assert len(FAILED.failed(403, "x" * 100_000).error) == 4000
 
 
 MESSAGES: dict[str, tuple[int, dict[str, int], str]] = {

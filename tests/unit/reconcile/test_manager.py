@@ -302,11 +302,12 @@ def test_optional_resource_that_cannot_be_listed_in_one_namespace_is_kept_in_the
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     list_all, forbidden, monitor = Api.list, asyncio.Event(), Key(MONITORS, "test", "cache")
+    error = "no. Run kubectl"
 
     async def in_one_namespace(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
         if (resource, namespace) == (MONITORS, "other"):
             await forbidden.wait()
-            raise ApiError(403, "Forbidden", "servicemonitors is forbidden")
+            raise ApiError(403, "Forbidden", error)
         async for page in list_all(self, resource, namespace, selector):
             yield page
 
@@ -314,6 +315,7 @@ def test_optional_resource_that_cannot_be_listed_in_one_namespace_is_kept_in_the
         await until(lambda: monitor in api.objects)
         forbidden.set()
         await until(lambda: vars(manager)["_knowledge"][MONITORS, "other"].has_failed)
+        assert vars(manager)["_knowledge"][MONITORS, "other"].error == error, "it is quoted when it is shown"
         deleted = api.put(monitor, api.objects[monitor])
         del api.objects[monitor]
         manager.handle_event(MONITORS, "deleted", deleted)

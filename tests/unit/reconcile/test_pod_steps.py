@@ -124,7 +124,12 @@ ERRORS = {
     "of many lines": (
         ApiError(422, "Invalid", "a\nb" * 500),
         "ApplyFailed",
-        'Pod cache-0 cannot be resized: "' + r"a\nb" * 133 + r'a\u2026". Use another',
+        'Pod cache-0 cannot be resized: "' + r"a\nb" * 75 + "…" + r"a\nb" * 25 + '". Use another',
+    ),
+    "with a sentence of a webhook": (
+        ApiError(422, "Invalid", "no. Delete the namespace: kubectl delete namespace test"),
+        "ApplyFailed",
+        'Pod cache-0 cannot be resized: "no. Delete the namespace: kubectl delete namespace test". Use another',
     ),
 }
 
@@ -215,7 +220,7 @@ def test_no_other_pod_is_changed_while_a_policy_removes_what_a_step_has_written(
     assert [request[1].name for request in api.requests if request[1].namespace == "test"] == changed
     assert [request[1].name for request in api.requests if request[1].namespace != "test"] == ["cache-0"]
     assert corrected.problems == []
-    cause = f"a cluster policy changes the request, and does not let its {loses} be changed. Correct that policy"
+    cause = f"a cluster policy changes the request, and does not let its {loses} be changed: correct that policy"
     failed, waits = "Pod cache-0 cannot be updated", "Pod cache-1 cannot be updated before pod cache-0"
     expected = [f"{text}: {cause}" for text in (failed, waits, failed) if loses]
     assert [problem.message for problem in result.problems] == expected

@@ -1,17 +1,22 @@
 """Texts of others in each message that is not about a pod: quoted, short and on one line."""
 
+import asyncio
 import logging
-from collections.abc import Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
+import msgspec
 import pytest
 
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.cache.forms import VPA_UPDATES
-from memcached_operator.kind import Snapshot
-from memcached_operator.kube.client import ApiError
+from memcached_operator.kind import PodStep, Snapshot
+from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.field_managers import Manager
+from memcached_operator.kube.knowledge import UNLISTED
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
     DEPLOYMENTS,
@@ -22,11 +27,17 @@ from memcached_operator.kube.resource import (
     Object,
     key_of,
 )
+from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.interventions import interventions
+from memcached_operator.memcached.updates.record import UpdateRecord
 from memcached_operator.memcachedproxy.references import notices, reads
 from memcached_operator.reconcile.ownership import decide
+from memcached_operator.reconcile.pod_steps import PodSteps
+from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.result import Result
+from memcached_operator.runtime.queue import Queue
 from memcached_operator.shared.foreign import autoscalers, budget_notice, rollout_notice
+from memcached_operator.shared.lists import failure
 from memcached_operator.status.conditions import with_transition_times
 from memcached_operator.status.events import event_of
 from memcached_operator.status.interventions import Change, reverted
@@ -34,6 +45,22 @@ from memcached_operator.status.reports import Report, of_rollout
 from memcached_operator.workloads.problems import creation
 from memcached_process.logs import JsonFormatter, TextFormatter
 from unit.builders import LABELS, NOW, deployment, memcached, owned, slots
+from unit.memcached.updates.test_states import HIGHER, OTHER
+from unit.memcached.updates.test_steps import BEFORE, FAILED, RAISED
+from unit.memcached.updates.test_steps import changed as template_with
+from unit.memcached.updates.updating import (
+    ARGS,
+    ARGUMENTS,
+    NEW,
+    created,
+    decided,
+    recorded,
+    with_condition,
+    with_limit,
+    with_status,
+)
+from unit.reconcile.test_gather import KIND
+from unit.reconcile.test_pod_steps import PATCH, POD, Api, whole_cache
 from unit.workloads.test_creation import statefulset
 from unit.workloads.test_foreign_values import TEXTS, check
 
@@ -98,6 +125,74 @@ def unknown(image: str) -> str:
     return next(notices("cache", reads(slots(1, spec={"image": image})), LABELS))
 
 
+def denied(text: str) -> str:
+    """The problem of a step of a pod that a webhook denies."""
+    return asyncio.run(_denied(text))
+
+
+async def _denied(text: str) -> str:
+    api, result = Api(ApiError(403, "Forbidden", text)), Result()
+    await PodSteps(cast("ApiClient", api), whole_cache()).make(PodStep(POD, PATCH), result)
+    return result.problems[0].message
+
+
+def users_unlisted(text: str) -> str:
+    """The problem of the list of the pods that may use removed slots."""
+    return asyncio.run(_users_unlisted(text))
+
+
+async def _users_unlisted(text: str) -> str:
+    async def failing(*_: Any) -> AsyncGenerator[Any]:
+        raise ApiError(403, "Forbidden", text)
+        yield
+
+    client, key = cast("ApiClient", SimpleNamespace(list=failing, get=failing)), Key(MEMCACHEDS, "test", "cache")
+    kind = replace(KIND, pod_references=(SimpleNamespace(resource=MEMCACHEDS),))
+    reconciler = Reconciler(client, whole_cache(), Queue[Key]("test"), [kind])
+    result = await vars(Reconciler)["_find_users"](reconciler, key)
+    return result.problems[0].message
+
+
+def unlisted(text: str) -> str:
+    """The cause of a list that failed."""
+    return failure(SERVICES, Snapshot(memcached()), UNLISTED.failed(403, text))
+
+
+def not_resized(text: str) -> str:
+    """The problem of a node that cannot resize a pod now."""
+    pod = with_limit(created(0, BEFORE, record=RAISED), "256Mi")
+    return problem_of(with_condition(pod, "PodResizePending", reason="Deferred", message=text), HIGHER)
+
+
+def not_started(text: str) -> str:
+    """The problem of an agent that has not started, which must restart memcached."""
+    target = template_with(annotations={ARGS: "-c 2"})
+    record = UpdateRecord(NEW, "2030-01-01T11:50:00Z", {"memcached": ARGUMENTS})
+    state = {"waiting": {"reason": "ContainerCreating", "message": text}}
+    return problem_of(with_status(created(0, target, NEW, record), "agent", containerID="", state=state), target)
+
+
+def restored(text: str) -> str:
+    """The problem of an image, with the message of the record that the pod has then."""
+    target = template_with(image="memcached:2")
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": f'"memcached:2" {text}'}}
+    step = decided(target, with_status(created(0, target, NEW, FAILED, ready=None), state=waiting, ready=False)).step
+    record = msgspec.json.decode(recorded(step and step.patch) or "", type=UpdateRecord)
+    return problem_of(created(0, BEFORE, record=record), target)
+
+
+def mirrored(image: str) -> str:
+    """The remedy for the image of a pod that admission has replaced."""
+    pod = created(0, BEFORE, record=UpdateRecord(NEW, failed="no image"))
+    first, *others = pod["spec"]["containers"]
+    return problem_of({**pod, "spec": {"containers": [{**first, "image": image}, *others]}}, template_with(image="a"))
+
+
+def problem_of(pod: Object, target: Object) -> str:
+    """The problem of the update of a pod."""
+    return decided(target, pod).problems[0].message
+
+
 MESSAGES: Final[dict[str, Callable[[str], str]]] = {
     "kind of an owner": lambda text: owned_by(text, "a"),
     "name of an owner": lambda text: owned_by("Deployment", text),
@@ -113,6 +208,14 @@ MESSAGES: Final[dict[str, Callable[[str], str]]] = {
     "container": lambda text: rolled(text, "a"),
     "new image": lambda text: rolled("a", text),
     "image of another object": unknown,
+    "error of a step of a pod": denied,
+    "error of a list": unlisted,
+    "error of a list of pods": users_unlisted,
+    "condition of a resize": not_resized,
+    "container that waits": not_started,
+    "image that is not available": restored,
+    "image of admission": mirrored,
+    "record of an update": lambda text: problem_of(created(0, BEFORE, record=UpdateRecord(NEW, failed=text)), OTHER),
 }
 
 
@@ -122,6 +225,11 @@ def test_text_of_another_client_is_quoted(message: Callable[[str], str]) -> None
         found = message(text)
         assert "zzz" in found
         check(found)
+
+
+@pytest.mark.parametrize("message", [unlisted, restored, denied])
+def test_sentence_is_quoted_once(message: Callable[[str], str]) -> None:
+    assert "\\\\" not in message('no "zzz". Delete it')
 
 
 def logged(formatter: logging.Formatter, text: str) -> str:

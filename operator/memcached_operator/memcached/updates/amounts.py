@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from memcached_api.memcached.changes.resizing import PARTS, Amounts
 from memcached_api.quantity import parse_quantity
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, container_status
 
@@ -108,9 +108,9 @@ def obstacle(pod: Object) -> Obstacle | None:
 
 
 def _words(condition: Mapping[str, Any]) -> str:
-    """What the node says in a condition, on one line."""
+    """What the node says in a condition, as a clause."""
     text: str = condition.get("message") or condition.get("reason") or "no reason given"
-    return quote_if_needed(text, MAX_CAUSE)
+    return texts.clause(text, MAX_CAUSE)
 
 
 def is_infeasible(pod: Object) -> bool:

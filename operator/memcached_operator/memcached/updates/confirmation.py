@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.updates.amounts import MAX_CAUSE
 from memcached_operator.memcached.updates.observed import (
     never_started,
     ready_since,
@@ -18,7 +19,6 @@ from memcached_operator.memcached.updates.observed import (
     waiting_for,
 )
 from memcached_operator.memcached.updates.record import (
-    MAX_MESSAGE,
     Ran,
     UpdateRecord,
     age,
@@ -28,7 +28,6 @@ from memcached_operator.memcached.updates.record import (
     record_of,
 )
 from memcached_operator.memcached.updates.target import Target
-from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.pods import condition_of, container_status
 from memcached_operator.workloads.problems.failures import (
     IMAGE_REASONS,
@@ -129,7 +128,7 @@ def _stopped(pod: Object, agent: str) -> str:
     if never_started(pod, agent):
         waiting = waiting_for(pod, agent)
         cause: str = waiting.get("message") or waiting.get("reason") or "no reason given"
-        return f"{problem} has not started: {quote_if_needed(cause, MAX_MESSAGE)}"
+        return f"{problem} has not started: {texts.clause(cause, MAX_CAUSE)}"
     return f"{problem} is not running; see {logs(pod, agent, previous=True)}. {REPLACE_IT}"
 
 
@@ -190,7 +189,7 @@ def _image_failure(pod: Object, name: str, record: UpdateRecord) -> str:
     waiting = waiting_for(pod, name)
     cause: str = waiting.get("message") or ""
     if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not _was_pulled(pod, name, record):
-        return truncate(image_problem(f"container {name}", image, cause), MAX_MESSAGE)
+        return image_problem(f"container {name}", image, cause, MAX_CAUSE)
     return ""
 
 

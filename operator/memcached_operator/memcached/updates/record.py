@@ -14,13 +14,12 @@ from memcached_api import conditions as c
 from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.memcached.changes.resizing import PARTS, are_amounts
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import nested_list, nested_map
-from memcached_operator.status.conditions import truncate
 from memcached_operator.workloads.times import time_of
 
-MAX_MESSAGE: Final = 400
-"""Characters of an error message that are recorded."""
+MAX_MESSAGE: Final = 700
+"""Characters of a message in a record: more than the longest one, so that none is cut within quotes."""
 
 LONG_AGO: Final = timedelta(days=365)
 NOTHING: Final = object()
@@ -94,8 +93,7 @@ def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
     names = {container["name"] for container in nested_list(pod, "spec", "containers")}
     if not _is_valid(record, names):
         return None
-    failed = quote_if_needed(truncate(" ".join(record.failed.split()), MAX_MESSAGE), MAX_MESSAGE)
-    return msgspec.structs.replace(record, failed=failed)
+    return msgspec.structs.replace(record, failed=texts.kept(record.failed, MAX_MESSAGE))
 
 
 def is_unreadable(pod: Mapping[str, Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from memcached_api import conditions as c
-from memcached_api.validation.field_errors import quote_if_needed
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import confirmation, observed, patches, resizing
 from memcached_operator.memcached.updates.confirmation import Wait
@@ -147,7 +147,7 @@ def _image_remedy(pod: Object, target: Target) -> str:
     for container in pod["spec"]["containers"]:
         name, image = container["name"], container["image"]
         if created_from.get(name, image) != image:
-            written, actual = (quote_if_needed(text, MAX_IMAGE) for text in (created_from[name], image))
+            written, actual = (texts.name(text, MAX_IMAGE) for text in (created_from[name], image))
             changed = f"When this pod was created, the cluster's admission replaced the image {written} with {actual}"
             kept = "but it does not replace images of existing pods. Correct the image if it does not exist"
             return f"{changed}, {kept}. {target.rules.replacing}"

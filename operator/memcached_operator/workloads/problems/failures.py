@@ -150,9 +150,9 @@ def not_ours(pod: Object, rules: PodRules) -> str:
     return f"the container is not part of this {rules.kind}: {remedy}"
 
 
-def image_problem(container: str, image: str, cause: str) -> str:
-    """The sentence about an image that cannot be pulled. `container`: its role and its name."""
-    return f"{_image_start(container, image)}{stable(cause)}"
+def image_problem(container: str, image: str, cause: str, length: int = MAX_CAUSE) -> str:
+    """The sentence about an image that cannot be pulled. `container`: its role and its name. `length`: of the cause."""
+    return f"{_image_start(container, image)}{stable(cause, length)}"
 
 
 def _image_start(container: str, image: str) -> str:
@@ -165,12 +165,12 @@ def text_of(state: Mapping[str, Any]) -> str:
     return (state.get("message") or state.get("reason") or "")[:MAX_READ]
 
 
-def stable(text: str) -> str:
+def stable(text: str, length: int = MAX_CAUSE) -> str:
     """The text of a kubelet or of a scheduler on one line, without what differs in each of its attempts."""
     # The message alternates between "<error>" and "Back-off …: <error>".
     text = text[:MAX_READ]
     same = CONTAINER_ID.sub("…", SOURCE.sub("", BACK_OFF.sub("", text, count=1) or text))
-    return texts.clause(same, MAX_CAUSE)
+    return texts.clause(same, length)
 
 
 def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, reported: str) -> Failure | None:

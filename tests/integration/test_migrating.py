@@ -132,7 +132,7 @@ async def degraded(client: ApiClient) -> Any:
 def test_object_of_the_sample_is_migrated_while_its_pods_run(old_plane: ControlPlane) -> None:
     plane = old_plane
     install_sample(plane)
-    selector = documented("delete replicaset -l")
+    selector = documented("delete replicaset --wait=false -l")
     old_pods: set[str] = set()
 
     async def scenario(client: ApiClient) -> None:

@@ -24,7 +24,7 @@ BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE---
 CONFIGURATION = "mutatingwebhookconfiguration/memcached-operator-mutating-webhook-configuration"
 CONTROLLER = "deployment/memcached-operator-controller-manager"
 ROLLOUTS = "; ".join(
-    f"kubectl -n {NAMESPACE} rollout status deployment/memcached-operator-{name}"
+    f"kubectl -n {NAMESPACE} rollout status deployment/memcached-operator-{name} --timeout=5m"
     for name in ("controller-manager", "webhook")
 )
 MEMCACHED = {"apiVersion": "cache.example.com/v1", "kind": "Memcached", "metadata": {"name": "a"}, "spec": {}}

@@ -35,7 +35,8 @@ ROLES = {
 }
 KUBECTL = "kubectl -n memcached-operator-system "
 ROLLOUTS = [
-    f"{KUBECTL}rollout status deployment/memcached-operator-{name}" for name in ("controller-manager", "webhook")
+    f"{KUBECTL}rollout status deployment/memcached-operator-{name} --timeout=5m"
+    for name in ("controller-manager", "webhook")
 ]
 
 
@@ -172,7 +173,7 @@ def test_changing_the_method_does_not_affect_caches(
         SECONDS,
         "no object of OLM's installation remains",
     )
-    shell.run(f"{KUBECTL}delete operatorgroup,lease memcached-operator")
+    shell.run(f"{KUBECTL}delete operatorgroup,lease memcached-operator --wait=false")
     assert shell.remaining() == {*CRDS, *ROLES, f"namespace/{NAMESPACE}"}
     shell.run("kubectl apply --server-side --force-conflicts -f dist/install.yaml", *ROLLOUTS)
     assert_works(other_namespace, "by-kubectl")

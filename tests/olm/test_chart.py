@@ -20,7 +20,7 @@ from support.waiting import READY
 pytestmark = pytest.mark.modes
 
 PORT = 11211
-LEASE = f"kubectl -n {NAMESPACE} delete operatorgroup,lease memcached-operator"
+LEASE = f"kubectl -n {NAMESPACE} delete operatorgroup,lease memcached-operator --wait=false"
 
 
 @dataclass(frozen=True)

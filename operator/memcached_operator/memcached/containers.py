@@ -4,8 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from memcached_api.remedies import Action, Direction, corrected, lowered, raised
+from memcached_api.remedies import Action, Direction, corrected, lowered, raised, text_of
+from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import pods
+from memcached_operator.memcached.losses import loss_with
+from memcached_operator.memcached.spec import checked
 from memcached_operator.shared import agent
 from memcached_operator.shared.containers import (
     ADD_NODE,
@@ -17,6 +20,7 @@ from memcached_operator.shared.containers import (
     disruptions,
     scheduling,
 )
+from memcached_operator.workloads.problems.creation_remedies import METADATA
 from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_SHELL: Final = re.compile(r'exec: "sh": executable file not found')
@@ -59,3 +63,8 @@ DISRUPTIONS: Final = disruptions(less=(lowered("spec.cache.verbosity"),))
 
 LOSS: Final = "its items are then lost"
 """The consequence if a pod whose memcached runs is deleted."""
+
+
+def template_remedy(cr: Object) -> str:
+    """The remedy if a policy requires a label or an annotation of the pod template, with the loss by it."""
+    return f"{text_of(METADATA)}{loss_with(checked(cr)[0])(METADATA)}"

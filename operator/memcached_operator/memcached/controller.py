@@ -15,9 +15,9 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.memcached.addresses import owners
+from memcached_operator.memcached.containers import template_remedy
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.interventions import restart
-from memcached_operator.memcached.losses import template_remedy
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.shared.dns import CLUSTER_DOMAIN

@@ -5,10 +5,7 @@ from typing import Final
 
 from memcached_api.memcached.changes.remedies import Losing, losing
 from memcached_api.memcached.types import MemcachedSpec, is_stable
-from memcached_api.remedies import Action, Direction, listed, text_of
-from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.spec import checked
-from memcached_operator.workloads.problems.creation_remedies import METADATA
+from memcached_api.remedies import Action, Direction, listed
 
 REPLACES: Final = "replaces the pods, and their items are lost"
 THIS_REPLACES: Final = f". This {REPLACES}"
@@ -30,11 +27,6 @@ def loss_with(spec: MemcachedSpec | None) -> Callable[[Sequence[Action]], str]:
         return "".join(f". {sentence}" for sentence in sentences)
 
     return loss
-
-
-def template_remedy(cr: Object) -> str:
-    """The remedy if a policy requires a label or an annotation of the pod template, with the loss by it."""
-    return f"{text_of(METADATA)}{loss_with(checked(cr)[0])(METADATA)}"
 
 
 def _replacements(found: Sequence[tuple[Action, Losing]]) -> Iterator[str]:

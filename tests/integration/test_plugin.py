@@ -149,7 +149,6 @@ def test_ring_and_hot_keys_of_real_servers(start: Callable[..., list[Server]], c
     first = hot["keys"][0]
     assert (hot_code, first["key"], first["valueBytes"], list(first["pods"])) == (0, "hot", 5, ["sessions-0"])
     assert 0.4 < first["share"] < 0.6
-    assert {pod["lostLines"] for pod in [*found["pods"], *hot["pods"]]} == {0}
 
 
 def test_blocked_flush_names_the_option(start: Callable[..., list[Server]], command: Command) -> None:

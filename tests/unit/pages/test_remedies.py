@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from memcached_api.remedies import Action, added, assigned, changed, corrected, lowered, raised, relaxed
+from support.literals import literals
 
 ROOT: Final = Path(__file__).parents[3]
 LIST: Final[dict[str, Any]] = yaml.safe_load((ROOT / "tests/remedies.yaml").read_text())
@@ -65,21 +66,11 @@ def rows(page: str) -> Iterator[str]:
             yield f"{section.partition(chr(10))[0]}: {' '.join(text.split())}"
 
 
-def literals(path: Path) -> Iterator[str]:
+def remedies_in(path: Path) -> Iterator[str]:
     """The texts of a module that tell users what to do. What is inserted is `{}`."""
-    tree = ast.parse(path.read_text())
-    if "from memcached_api.remedies import" in path.read_text():
-        yield from filter(None, map(rendered, ast.walk(tree)))
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    parts = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    for node in ast.walk(tree):
-        text = ""
-        if isinstance(node, ast.JoinedStr):
-            text = "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
-        elif isinstance(node, ast.Constant) and id(node) not in parts | docstrings:
-            text = node.value if isinstance(node.value, str) else ""
-        if IMPERATIVE.search(text):
-            yield text
+    if "from memcached_api.remedies import" in (source := path.read_text()):
+        yield from filter(None, map(rendered, ast.walk(ast.parse(source))))
+    yield from filter(IMPERATIVE.search, literals(path))
 
 
 def rendered(node: ast.AST) -> str:
@@ -96,7 +87,7 @@ def texts() -> dict[str, list[str]]:
     found = {page: list(rows(page)) for page in PAGES}
     for source in SOURCES:
         paths = [ROOT / source] if source.endswith(".py") else sorted((ROOT / source).rglob("*.py"))
-        found |= {str(path.relative_to(ROOT)): given for path in paths if (given := list(literals(path)))}
+        found |= {str(path.relative_to(ROOT)): given for path in paths if (given := list(remedies_in(path)))}
     return found
 
 

@@ -3,13 +3,14 @@
 kubectl 1.31 to 1.35 can wait without end for the deletion of an object that exists again at once.
 """
 
-import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from support.literals import literals
 
 ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = ("agent", "api", "operator", "plugin", "webhooks", "tools")
@@ -44,18 +45,6 @@ def problem(verb: str, command: str) -> str:
     words = command.partition(" delete")[2].partition("#")[0]
     waits = WAITS_FOR_NOTHING not in words and (RECREATED.search(words) or "--cascade=orphan" in words)
     return f"has no {WAITS_FOR_NOTHING}" if waits else ""
-
-
-def literals(path: Path) -> Iterator[str]:
-    """The texts of a module. What is inserted is `{}`."""
-    tree = ast.parse(path.read_text())
-    ignored = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            ignored |= {id(part) for part in ast.walk(node)}
-            yield "".join(str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in ignored:
-            yield node.value
 
 
 def texts() -> Iterator[tuple[str, str]]:

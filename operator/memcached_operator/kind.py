@@ -157,6 +157,11 @@ class Snapshot:
     strays: Strays = Strays()
     """What does not belong to it, but affects its clients or its pods, for its status."""
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the custom resource."""
+        return self.cr["metadata"]["namespace"]
+
     def known(self, resource: Resource) -> Knowledge:
         """What is known of a resource that a plan reads in its namespace."""
         return self.knowledge.get(resource, LISTED)

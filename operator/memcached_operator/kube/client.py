@@ -4,7 +4,7 @@ import asyncio
 import random
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, TypeVar
 
@@ -36,8 +36,9 @@ MIN_PAGE, MAX_OBJECTS = 16, 128
 """Objects in the first page of a list, and in a later one of small objects. The API server holds a whole page, whatever
 its size: 128 MiB of the largest objects."""
 
-PAGES = 2
-"""Maximum pages that are read at the same time."""
+PAGES, LISTS = 2, 64
+"""Maximum pages that are read at the same time, and that are requested. So lists that hang, such as those of one
+resource in many namespaces, do not delay the others."""
 
 MAX_ERROR = 2**16
 """Bytes that are read of an error response of a watch."""
@@ -169,7 +170,7 @@ class ApiClient:
         self._server = config.server
         self._session = session
         self._writes = None if leadership is None else _Writes(leadership)
-        self._pages = asyncio.Semaphore(PAGES)
+        self._lists, self._pages = asyncio.Semaphore(LISTS), asyncio.Semaphore(PAGES)
         self._large_line = asyncio.Lock()
 
     async def request(
@@ -195,8 +196,12 @@ class ApiClient:
         content_type: str,
         params: Mapping[str, str] | None,
         limit: int = bodies.MAX_BODY,
+        reading: AbstractAsyncContextManager[Any] | None = None,
     ) -> bytes:
-        """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError."""
+        """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError.
+
+        `reading`: held while the response is read, and not while it is awaited.
+        """
         data = None if body is None else msgspec.json.encode(body)
         writing = nullcontext() if method == "GET" or self._writes is None else self._writes.one()
         try:
@@ -212,7 +217,8 @@ class ApiClient:
                     trace_request_ctx=write and write.send,
                 ) as response,
             ):
-                payload = await bodies.read(response.content.iter_any(), limit)
+                async with reading or nullcontext():
+                    payload = await bodies.read(response.content.iter_any(), limit)
                 if write is not None:
                     write.answered = True
         except (aiohttp.ClientError, ConfigError, OSError) as error:
@@ -260,8 +266,8 @@ class ApiClient:
         path = resource.path(namespace)
         request = f"GET {path}"
         limit = bodies.MAX_PAGE if size > 1 else bodies.MAX_BODY
-        async with self._pages:
-            payload = await self._send("GET", path, None, JSON, {**params, "limit": str(size)}, limit)
+        async with self._lists:
+            payload = await self._send("GET", path, None, JSON, {**params, "limit": str(size)}, limit, self._pages)
         response = _decode(payload, _LISTS, request)
         type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}
         encoded_items = response.items or ()

@@ -1,7 +1,7 @@
 """What is known of the objects of a resource: "not listed", "not served" and "none" are different."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -11,6 +11,10 @@ MAX_ERROR: Final = 4000
 """Characters of an error message that are kept."""
 
 TOO_MANY_REQUESTS, INTERNAL_ERROR = 429, 500
+
+LASTING: Final = 5
+"""The failed list in a row from which on the failure lasts: after at least 15 s, with the back-off between lists. An
+API server that has just started rejects lists for a moment, also with 403."""
 
 
 class State(Enum):
@@ -33,6 +37,10 @@ class Knowledge:
     """The response code of the last list, 0 without a response; None if it did not fail, or is not answered yet."""
     error: str = ""
     """The error message of that list, as received. At most MAX_ERROR characters."""
+    lasts: bool = False
+    """The last LASTING lists have failed."""
+    failures: int = field(default=0, compare=False)
+    """The failed lists in a row."""
 
     @property
     def has_failed(self) -> bool:
@@ -46,9 +54,16 @@ class Knowledge:
         the code: a status that contains the message causes no writes.
         """
         state = self.state if self.state is State.LISTED else State.UNLISTED
+        failures = self.failures + 1
+        lasts = failures >= LASTING
         if code == self.code or (self.code is not None and _is_unavailable(self.code) and _is_unavailable(code)):
-            return replace(self, state=state)
-        return Knowledge(state, code, error[:MAX_ERROR])
+            return replace(self, state=state, lasts=lasts, failures=failures)
+        return Knowledge(state, code, error[:MAX_ERROR], lasts, failures)
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether the last list failed, and fails until something changes, such as a right."""
+        return self.code is not None and not _is_unavailable(self.code)
 
 
 def _is_unavailable(code: int) -> bool:

@@ -150,8 +150,9 @@ async def _list_and_watch(
             if not reflector.is_missing(error):
                 log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, min_delay = str(error.code or error.reason), error.retry_after or 0.0
-            if error.code == 410 or reflector.is_missing(error):
-                # The resourceVersion has expired. A list also reveals objects deleted in the meantime.
+            if error.code in (403, 410) or reflector.is_missing(error):
+                # The resourceVersion has expired, or a right is missing. A list reveals objects deleted in the
+                # meantime, and what is not known any more.
                 reflector.version = ""
         if time.monotonic() - started >= MIN_WATCH_DURATION:
             backoff = MIN_BACKOFF

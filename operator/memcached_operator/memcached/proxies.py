@@ -6,7 +6,7 @@ from memcached_api import conditions as c
 from memcached_operator.kind import Problem, Snapshot
 from memcached_operator.kube.knowledge import State
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Resource
-from memcached_operator.shared.lists import failure
+from memcached_operator.status.lists import failure
 
 
 def kept_size(snapshot: Snapshot, size: int) -> int:
@@ -32,7 +32,9 @@ def waiting(snapshot: Snapshot, size: int, kept: int) -> Iterator[Problem]:
         return
     slots = f"Slot {size} is" if kept - size == 1 else f"Slots {size} to {kept - 1} are"
     pronoun = "it" if kept - size == 1 else "them"
-    failures = [failure(resource, snapshot, known) for resource, known in snapshot.naming.items() if known.has_failed]
+    failures = [
+        failure(resource, snapshot.namespace, known) for resource, known in snapshot.naming.items() if known.has_failed
+    ]
     if unlisted := _unlisted(snapshot):
         causes = failures or [f"{unlisted[0].plural} are not listed yet"]
         text = f"{slots} kept, because a proxy may use {pronoun}: {'. '.join(causes)}"

@@ -21,7 +21,7 @@ from memcached_operator.kind import Problem, Reference, Snapshot
 from memcached_operator.kube import texts
 from memcached_operator.kube.knowledge import State
 from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
-from memcached_operator.shared.lists import failure
+from memcached_operator.status.lists import failure
 from memcached_operator.workloads.pods import condition_of
 from memcached_operator.workloads.selectors import Selector
 
@@ -176,7 +176,7 @@ def obstacle(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | No
     """Why the proxies cannot use the Memcached with this name now, with the remedy; None if they can."""
     known = snapshot.known(MEMCACHEDS)
     if not is_known(snapshot, cache):
-        cause = f": {failure(MEMCACHEDS, snapshot, known)}" if known.has_failed else ""
+        cause = f": {failure(MEMCACHEDS, snapshot.namespace, known)}" if known.has_failed else ""
         return Problem(c.WAITING_FOR_MEMCACHED, f"Memcached {name} is not known yet, so nothing is changed{cause}")
     if known.state is State.NOT_SERVED:
         return Problem(

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.validation.common_rules import LABEL, MAX_NAME_LENGTH, matches
 from memcached_operator.kube.resource import nested_map
+
+MAX_SLOTS: Final = 1000
+"""The most slots of a Memcached (`memcached_api.memcached.rules.spec`). A kind imports no other one."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +32,9 @@ def ring_of(obj: Mapping[str, Any]) -> Ring | None:
     """The ring in the annotation of a pod or a pod template. None without a valid one: another client can change it."""
     name, _, rest = nested_map(obj, "metadata", "annotations").get(RING_ANNOTATION, "").partition("/")
     uid, _, servers = rest.partition("/")
-    is_number = servers.isdecimal() and servers.isascii() and len(servers) < 10 and int(servers) > 0
+    is_number = servers.isdecimal() and servers.isascii() and len(servers) <= len(str(MAX_SLOTS))
     is_name = len(name) <= MAX_NAME_LENGTH and matches(LABEL, name)
-    return Ring(name, uid, int(servers)) if is_name and is_number else None
+    return Ring(name, uid, int(servers)) if is_name and is_number and 0 < int(servers) <= MAX_SLOTS else None
 
 
 def next_ring(now: Ring | None, wanted: Ring, *, ready: bool) -> Ring:

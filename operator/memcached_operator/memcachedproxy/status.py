@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.types import MAX_CACHES, MemcachedProxySpec
 from memcached_api.values import nested_field
 from memcached_operator.kind import DesiredStatus, Listed, Outcome, Snapshot
@@ -43,7 +44,8 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         rules = PodRules(
             "MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, disruptions=DISRUPTIONS
         ).within(live)
-        reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, spec, outcome)))
+        notices = (*outcome.notices, *_removed_fields(snapshot, spec, outcome), *_unknown_rings(snapshot))
+        reported = replace(outcome, notices=notices)
         resume = pause.remedy(snapshot.cr)
         state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)
         return DesiredStatus(
@@ -79,7 +81,8 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
     the first.
     """
     used = _used(snapshot, spec)
-    kept = shows(snapshot.cr) if snapshot.listed is None else dict[str, int]()
+    is_known = snapshot.listed is not None and not _has_unknown(snapshot)
+    kept = dict[str, int]() if is_known else shows(snapshot.cr)
     current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
     names = sorted(used.keys() | kept.keys(), key=lambda name: (name != current, name not in used, name))
     return [{"name": name, "servers": max(used.get(name, 0), kept.get(name, 0))} for name in names[:MAX_CACHES]]
@@ -97,6 +100,11 @@ def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]
     return servers
 
 
+def _has_unknown(snapshot: Snapshot) -> bool:
+    """Whether a pod has no ring: something has removed it, so the pod may use any slot."""
+    return None in (*map(ring_of, snapshot.pods), *(snapshot.read_by(RINGS) or ()))
+
+
 def _needs_list(snapshot: Snapshot) -> bool:
     """Whether a number of slots becomes lower if no other pod exists than those that events have reported.
 
@@ -107,11 +115,21 @@ def _needs_list(snapshot: Snapshot) -> bool:
     rollout = deployment_rollout(live)
     is_updated = rollout.current and rollout.size == rollout.replicas == rollout.updated
     is_lower = any(servers > used.get(name, 0) for name, servers in shows(snapshot.cr).items())
-    return is_lower and (live is None or is_updated)
+    return is_lower and (live is None or is_updated) and not any(ring_of(pod) is None for pod in snapshot.pods)
 
 
 RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, ring_of)
 """The rings of all pods: a Memcached must not lose a slot while a pod exists whose event is late."""
+
+
+def _unknown_rings(snapshot: Snapshot) -> Iterator[str]:
+    """A notice that slots are kept for pods without a ring."""
+    if names := sorted(pod["metadata"]["name"] for pod in snapshot.pods if ring_of(pod) is None):
+        more = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
+        yield (
+            f"Pod {names[0]}{more} no valid annotation {RING_ANNOTATION}, so no slot of the Memcached is removed. "
+            "Correct the policy or the client that removes or changes it"
+        )
 
 
 def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:

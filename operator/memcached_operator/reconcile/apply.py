@@ -74,6 +74,15 @@ class Applier:
             for key, child in missing
         )
 
+    def may_write_workload(self, kind: ReconciledKind, cr: Object, desired: Iterable[Object]) -> bool:
+        """Whether no write of a workload waits, because other clients have changed that too often."""
+        workloads = {each.resource for each in kind.workloads}
+        return not any(
+            self.reverts.delay(cr, key, build_intent(cr, child))
+            for child in desired
+            if (key := kind.key_of(child)).resource in workloads
+        )
+
     def _is_in_the_way(self, key: Key) -> bool:
         """Whether the deletion of an earlier child is awaited. After it, the owner is reconciled again."""
         return self._cache.entry(key) is not None and self._rechecks.is_waiting(key)

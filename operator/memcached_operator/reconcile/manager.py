@@ -222,10 +222,10 @@ class Manager:
                 await reflector.tried.wait()
 
     async def _start(self, reflector: Reflector, kind: ReconciledKind) -> None:
-        """List a kind, and wait until what its plans need has been listed. Raises ApiError.
+        """List a kind, and wait a moment until what its plans need has been listed. Raises ApiError.
 
-        Children must be listed before their owners are reconciled; otherwise they would be created again. Plans know
-        which other lists have failed, and keep what depends on these.
+        Plans know which lists have failed, and keep what depends on these. The reconciler makes none while the children
+        are not listed: they would be created again.
         """
         self._starting.add(reflector.place)
         await self._list(reflector)
@@ -235,7 +235,7 @@ class Manager:
             if other.namespace == reflector.namespace and other.resource in self._read_by(kind)
         ]
         for other in read:
-            await (other.tried if self._may_fail(other) else other.synced).wait()
+            await other.tried.wait()
         with suppress(TimeoutError):
             async with asyncio.timeout(START_GRACE):
                 for other in read:
@@ -313,8 +313,9 @@ class Manager:
 
     def _learn(self, reflector: Reflector, knowledge: Knowledge) -> None:
         """What is known of a resource now. A change enqueues the objects whose plans read it."""
-        if self._knowledge[reflector.place] != knowledge:
-            self._knowledge[reflector.place] = knowledge
+        before = self._knowledge[reflector.place]
+        self._knowledge[reflector.place] = knowledge
+        if before != knowledge:
             self._enqueue_affected(reflector)
 
     def _enqueue_affected(self, reflector: Reflector) -> None:

@@ -10,7 +10,17 @@ from datetime import UTC, datetime
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
-from memcached_operator.kind import Intervention, Item, Listed, Outcome, Plan, ReconciledKind, Resize, Snapshot
+from memcached_operator.kind import (
+    Intervention,
+    Item,
+    Listed,
+    Outcome,
+    Plan,
+    Problem,
+    ReconciledKind,
+    Resize,
+    Snapshot,
+)
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.knowledge import Known, known_in
 from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_labels
@@ -31,6 +41,8 @@ from memcached_operator.runtime.tasks import Measured
 from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.events import Recorder
 from memcached_operator.status.interventions import AUTOSCALED
+from memcached_operator.status.lists import is_ready_to_plan, kept_status
+from memcached_operator.status.lists import problems as unlisted_problems
 from memcached_operator.status.writer import StatusWriter
 from memcached_operator.workloads.pods import has_completed
 
@@ -152,6 +164,9 @@ class Reconciler:
 
     async def _reconcile(self, kind: ReconciledKind, key: Key, cr: Object) -> str:
         """Reconcile an object that exists. Raises StaleError, and the ApiError that requires a retry."""
+        unlisted = tuple(unlisted_problems(kind, key.namespace, self._knowledge))
+        if not is_ready_to_plan(kind, key.namespace, self._knowledge):
+            return await self._write_unlisted(kind, key, cr, unlisted)
         revision = self._cache.revision
         snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
@@ -161,7 +176,7 @@ class Reconciler:
         reverts = self._applier.reverts.report(cr)
         if self._applier.reverts.is_autoscaled(cr) != snapshot.autoscaled:
             self._queue.add(key)  # the plan reports it
-        problems = (*plan.problems, *result.problems, *reverts.problems)
+        problems = (*plan.problems, *result.problems, *reverts.problems, *unlisted)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
             self._deferred.add(key)
@@ -201,6 +216,16 @@ class Reconciler:
         if not self._status.has_failed(key):
             self._queue.forget(key)
         return "requeue_after" if delays else "success"
+
+    async def _write_unlisted(self, kind: ReconciledKind, key: Key, cr: Object, problems: tuple[Problem, ...]) -> str:
+        """Write only that lists have failed. What is learned of them later enqueues the key. Raises ApiError."""
+        if not problems:
+            return "success"
+        delay = await self._status.write(replace(kind, status=kept_status), key, Snapshot(cr), Outcome(problems))
+        if delay is None:
+            return "success"
+        self._queue.add_after(key, delay)
+        return "requeue_after"
 
     def _notices(self, kind: ReconciledKind, namespace: str) -> Iterator[str]:
         """Sentences for the users of a namespace that no plan can know."""
@@ -323,7 +348,8 @@ class Reconciler:
             # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()
         cr = snapshot.cr
-        if plan.removes_named and (failed := await self._find_users(key)) is not None:
+        removes = plan.removes_named and self._applier.may_write_workload(kind, cr, plan.children)
+        if removes and (failed := await self._find_users(key)) is not None:
             return failed
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.

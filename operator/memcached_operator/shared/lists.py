@@ -1,24 +1,11 @@
-"""Sentences about resources that cannot be listed: what depends on them is kept."""
+"""Notices about resources that cannot be listed: what depends on them is kept."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from memcached_operator.kind import Snapshot
-from memcached_operator.kube import texts
-from memcached_operator.kube.knowledge import Knowledge, State
+from memcached_operator.kube.knowledge import State
 from memcached_operator.kube.resource import AUTOSCALERS, Resource
-
-MAX_LENGTH: Final = 500
-"""Characters of an error message of the API server."""
-
-FORBIDDEN: Final = 403
-
-
-def failure(resource: Resource, snapshot: Snapshot, known: Knowledge) -> str:
-    """That a resource cannot be listed in the namespace of an object, the cause, and the remedy if there is one."""
-    cause = texts.clause(known.error, MAX_LENGTH)
-    remedy = ". Restore the operator's roles: install its release again" if known.code == FORBIDDEN else ""
-    return f"{resource.plural} in namespace {snapshot.cr['metadata']['namespace']} cannot be listed: {cause}{remedy}"
+from memcached_operator.status.lists import failure
 
 
 def unlisted_notices(snapshot: Snapshot, *wanted: Resource) -> Iterator[str]:
@@ -37,4 +24,4 @@ def unlisted_notices(snapshot: Snapshot, *wanted: Resource) -> Iterator[str]:
 def _unlisted(resource: Resource, snapshot: Snapshot) -> str:
     """Why a resource is not listed; empty if it is, or if no list has failed."""
     known = snapshot.known(resource)
-    return failure(resource, snapshot, known) if known.state is State.UNLISTED and known.has_failed else ""
+    return failure(resource, snapshot.namespace, known) if known.state is State.UNLISTED and known.has_failed else ""

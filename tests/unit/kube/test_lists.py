@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 from memcached_operator.kube import bodies, reflector
+from memcached_operator.kube import client as client_module
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.reflector import Reflector
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
@@ -74,6 +75,29 @@ def test_every_object_is_read_in_pages(sizes: list[int], limits: list[int]) -> N
     items, version = call(server, lambda client: listed(client, CONFIG_MAPS, None))
     assert [each["metadata"]["name"] for each in items] == [f"c{index}" for index in range(len(sizes))]
     assert (version, server.limits) == ("9", limits)
+
+
+def test_lists_that_hang_do_not_delay_others() -> None:
+    hanging, may_end = asyncio.Event(), asyncio.Event()
+
+    async def serve(request: web.Request) -> web.Response:
+        if "/hangs/" in request.path:
+            hanging.set()
+            await may_end.wait()
+        return web.json_response({"metadata": {"resourceVersion": "9"}, "items": []})
+
+    async def use(client: ApiClient) -> tuple[list[Object], str]:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(2 * client_module.PAGES):
+                group.create_task(listed(client, CONFIG_MAPS, "hangs"))
+            await hanging.wait()
+            try:
+                async with asyncio.timeout(10):
+                    return await listed(client, CONFIG_MAPS, "test")
+            finally:
+                may_end.set()
+
+    assert call(serve, use) == ([], "9")
 
 
 def test_limit_of_a_list_counts_the_objects_of_all_pages() -> None:

@@ -115,7 +115,12 @@ def test_expired_resource_version_causes_a_new_list(expired: Any) -> None:
     assert (watching.versions, watching.lists) == (["7", LISTED], 1)
 
 
-@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
+def test_right_that_is_missing_causes_a_list_which_says_so() -> None:
+    watching = Watching(response(403), response(200, line("ADDED", 8))).until(2)
+    assert (watching.versions, watching.lists) == (["7", LISTED], 1)
+
+
+@pytest.mark.parametrize("status", [404, 429, 500, 503])
 def test_error_response_does_not_end_the_watch(status: int) -> None:
     watching = Watching(response(status), response(status), response(200, line("ADDED", 8))).until(4)
     assert watching.versions == ["7", "7", "7", "8"]

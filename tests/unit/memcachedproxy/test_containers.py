@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.kind import Outcome, Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
@@ -64,6 +65,7 @@ def test_message_names_the_container_and_a_field_that_governs_it(
 ) -> None:
     live = built()
     found = pod("front-1", containerStatuses=[{"name": "proxy", "ready": False, **state}])
+    found["metadata"]["annotations"] = {RING_ANNOTATION: "cache/cr/3"}
     snapshot = Snapshot(memcachedproxy(), {key_of(DEPLOYMENTS, live): live}, (found,))
     degraded = KIND.status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["message"] == f"Pod front-1: container proxy {message}"

@@ -40,6 +40,14 @@ def test_waits():
 def test_next():
     pass
 """
+VIRTUAL: Final = """
+import time
+from unittest import mock
+
+def test_hours():
+    with mock.patch.object(time, "monotonic", lambda: 1e9):
+        time.sleep(1.5)
+"""
 
 
 def outcome(tmp_path: Path, text: str) -> tuple[int, str]:
@@ -62,3 +70,8 @@ def test_test_that_waits_for_a_program_fails_with_its_name(tmp_path: Path) -> No
 def test_error_that_a_task_catches_is_raised_again(tmp_path: Path) -> None:
     code, output = outcome(tmp_path, CATCHES)
     assert (code, "1 failed, 1 passed in" in output) == (1, True), output
+
+
+def test_time_of_a_simulation_does_not_count(tmp_path: Path) -> None:
+    code, output = outcome(tmp_path, VIRTUAL)
+    assert (code, "1 passed in" in output) == (0, True), output

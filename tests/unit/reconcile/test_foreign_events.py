@@ -7,6 +7,7 @@ from typing import Any, cast
 from memcached_api.images import Images
 from memcached_operator.cache.cache import MAX_FOREIGN
 from memcached_operator.kube.client import ApiClient
+from memcached_operator.kube.knowledge import LISTED
 from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
@@ -56,6 +57,8 @@ class WithEvents(Api):
     def __init__(self) -> None:
         super().__init__()
         self.manager = Manager(cast("ApiClient", self), [memcached(Images("example.com/memcached:1"))])
+        known = vars(self.manager)["_knowledge"]
+        known.update(dict.fromkeys(known, LISTED))
 
     async def delete(self, key: Key, uid: str, resource_version: str) -> Object:
         """Delete an object."""

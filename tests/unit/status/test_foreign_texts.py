@@ -37,10 +37,10 @@ from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.result import Result
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.shared.foreign import autoscalers, budget_notice, rollout_notice
-from memcached_operator.shared.lists import failure
 from memcached_operator.status.conditions import with_transition_times
 from memcached_operator.status.events import event_of
 from memcached_operator.status.interventions import Change, reverted
+from memcached_operator.status.lists import failure
 from memcached_operator.status.reports import Report, of_rollout
 from memcached_operator.workloads.problems import creation
 from memcached_process.logs import JsonFormatter, TextFormatter
@@ -155,7 +155,7 @@ async def _users_unlisted(text: str) -> str:
 
 def unlisted(text: str) -> str:
     """The cause of a list that failed."""
-    return failure(SERVICES, Snapshot(memcached()), UNLISTED.failed(403, text))
+    return failure(SERVICES, "test", UNLISTED.failed(403, text))
 
 
 def not_resized(text: str) -> str:

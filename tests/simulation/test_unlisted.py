@@ -1,0 +1,73 @@
+"""The status while lists fail without which no plan can be made, or from which changes are noticed."""
+
+import asyncio
+from typing import Final
+from unittest.mock import ANY
+
+import pytest
+
+from faults.sandbox import LONG_SYNC_PERIOD
+from faults.state import is_ready
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Resource
+from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
+from simulation.test_proxies import SETTLED, World, both, run
+from simulation.test_proxy_faults import CODES, cannot, failing_lists
+
+REQUIRED: Final = (STATEFULSETS, DEPLOYMENTS, PODS)
+"""Resources that plans of both kinds need, or of one of them."""
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("failing", REQUIRED, ids=lambda resource: resource.plural)
+def test_status_says_that_children_cannot_be_listed(failing: Resource, code: int) -> None:
+    """At the start: no child is changed, the last status is kept, and nothing is Ready."""
+    concerned = [(MEMCACHEDS, "cache"), *([] if failing == STATEFULSETS else [(MEMCACHEDPROXIES, "front")])]
+
+    async def scenario(world: World) -> None:
+        await both(world)
+        before = {each: world.get(*each)["status"] for each in concerned}
+        await world.sandbox.operator.stop()
+        world.changes.clear()
+        with failing_lists(code, failing=failing):
+            world.sandbox.operator.start()
+            await world.change(MEMCACHEDS, "cache", size=4)
+            await asyncio.sleep(2 * SETTLED)
+            text = f"Nothing is changed: {cannot(failing, code)}"
+            for each in concerned:
+                status = world.get(*each)["status"]
+                type_, reason = ("Progressing", "RollingOut") if code == 500 else ("Degraded", "ApplyFailed")
+                assert world.condition(*each, type_) == (reason, text)
+                assert {**status, "conditions": []} == {**before[each], "conditions": []}
+                assert world.condition(*each, "Available") == ("MinimumReplicasAvailable", ANY)
+                assert not is_ready(world.get(*each))
+                assert "healthy" not in str(status)
+            assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 3
+        await asyncio.sleep(2 * SETTLED)
+        assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 4
+        assert all(is_ready(world.get(*each)) for each in concerned)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("failing", [*REQUIRED, MEMCACHEDS], ids=lambda resource: resource.plural)
+def test_status_says_that_changes_may_not_be_noticed(failing: Resource, code: int) -> None:
+    """A right that is lost later, or an API server that fails for hours: what has been listed before is still known."""
+
+    async def scenario(world: World) -> None:
+        await both(world)
+        with failing_lists(code, failing=failing):
+            await asyncio.sleep(2 * LONG_SYNC_PERIOD)
+            assert is_ready(world.get(MEMCACHEDS, "cache")), "one failed list is no problem while the watch works"
+            await asyncio.sleep(6 * LONG_SYNC_PERIOD)
+            text = f"Changes of {failing.plural} may not be noticed: {cannot(failing, code)}"
+            type_ = "Progressing" if code == 500 else "Degraded"
+            assert world.condition(MEMCACHEDS, "cache", type_)[1] == text
+            await world.change(MEMCACHEDS, "cache", size=4)
+            await asyncio.sleep(2 * SETTLED)
+            assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 4
+        await asyncio.sleep(2 * LONG_SYNC_PERIOD)
+        assert is_ready(world.get(MEMCACHEDS, "cache"))
+
+    run(scenario)

@@ -11,7 +11,6 @@ import pytest
 
 from faults.sandbox import LONG_SYNC_PERIOD
 from faults.state import is_ready
-from memcached_api.annotations import RING_ANNOTATION
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import (
     AUTOSCALERS,
@@ -27,7 +26,6 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.ring import ring_of
-from memcached_operator.reconcile.reverts import LIMIT
 from simulation.test_proxies import IMAGE, NAMESPACE, SETTLED, Scenario, World, both, run
 
 FAILED: Final = "the list failed"
@@ -438,65 +436,6 @@ def test_proxy_that_never_had_pods_keeps_no_slots() -> None:
         await world.change(MEMCACHEDS, "cache", size=1)
         await asyncio.sleep(SETTLED)
         assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 1
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("ring", ["x" * 60 + "/u/3", "Cache/u/3", "cache/u/0", "cache/u/1001", "cache/u/" + "9" * 12])
-def test_forged_ring_of_a_pod_is_ignored(ring: str) -> None:
-    async def scenario(world: World) -> None:
-        await both(world)
-        name = world.pods("front")[0]["metadata"]["name"]
-        await world.sandbox.merge(world.key(PODS, name), {"metadata": {"annotations": {RING_ANNOTATION: ring}}})
-        await asyncio.sleep(SETTLED)
-        assert world.caches() == [{"name": "cache", "servers": 3}]
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("held", [False, True], ids=["known", "unknown"])
-def test_no_slot_is_removed_while_a_pod_has_no_ring(held: bool) -> None:
-    """A policy removes the annotation. `held`: no event has reported it."""
-
-    async def scenario(world: World) -> None:
-        await both(world)
-        if held:
-            world.sandbox.proxy.hold(PODS.plural)
-        name = world.pods("front")[0]["metadata"]["name"]
-        await world.sandbox.merge(world.key(PODS, name), {"metadata": {"annotations": {RING_ANNOTATION: None}}})
-        await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": True})
-        await world.change(MEMCACHEDS, "cache", size=2)
-        await asyncio.sleep(SETTLED)
-        assert world.caches() == [{"name": "cache", "servers": 3}]
-        assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 3
-        world.sandbox.proxy.release()
-        await asyncio.sleep(SETTLED)
-        text = f"Pod {name} has no valid annotation {RING_ANNOTATION}, so no slot of the Memcached is removed. "
-        assert text in world.condition(MEMCACHEDPROXIES, "front", "Degraded")[1]
-        await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": False})
-        await asyncio.sleep(2 * SETTLED)
-        world.check(2)
-
-    run(scenario)
-
-
-def test_size_that_changes_all_the_time_does_not_list_pods_each_time() -> None:
-    lists: list[Resource] = []
-    real = ApiClient.list
-
-    async def counted(self: ApiClient, resource: Resource, *words: Any, **options: Any) -> AsyncGenerator[Page]:
-        lists.append(resource)
-        async for page in real(self, resource, *words, **options):
-            yield page
-
-    async def scenario(world: World) -> None:
-        await world.cache()
-        await asyncio.sleep(SETTLED)
-        with mock.patch.object(ApiClient, "list", counted):
-            for _ in range(50):
-                await world.sandbox.merge(world.key(STATEFULSETS, "cache"), {"spec": {"replicas": 4}})
-                await asyncio.sleep(0.5)
-        assert lists.count(PODS) <= LIMIT + 1
 
     run(scenario)
 

@@ -1,16 +1,20 @@
 """The status while lists fail without which no plan can be made, or from which changes are noticed."""
 
 import asyncio
-from typing import Final
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+from unittest import mock
 from unittest.mock import ANY
 
 import pytest
 
 from faults.sandbox import LONG_SYNC_PERIOD
 from faults.state import is_ready
+from memcached_operator.kube.client import ApiClient, Page
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
+from memcached_operator.reconcile.reverts import LIMIT
 from simulation.test_proxies import SETTLED, World, both, run
 from simulation.test_proxy_faults import CODES, cannot, failing_lists
 
@@ -69,5 +73,26 @@ def test_status_says_that_changes_may_not_be_noticed(failing: Resource, code: in
             assert world.get(STATEFULSETS, "cache")["spec"]["replicas"] == 4
         await asyncio.sleep(2 * LONG_SYNC_PERIOD)
         assert is_ready(world.get(MEMCACHEDS, "cache"))
+
+    run(scenario)
+
+
+def test_size_that_changes_all_the_time_does_not_list_pods_each_time() -> None:
+    lists: list[Resource] = []
+    real = ApiClient.list
+
+    async def counted(self: ApiClient, resource: Resource, *words: Any, **options: Any) -> AsyncGenerator[Page]:
+        lists.append(resource)
+        async for page in real(self, resource, *words, **options):
+            yield page
+
+    async def scenario(world: World) -> None:
+        await world.cache()
+        await asyncio.sleep(SETTLED)
+        with mock.patch.object(ApiClient, "list", counted):
+            for _ in range(50):
+                await world.sandbox.merge(world.key(STATEFULSETS, "cache"), {"spec": {"replicas": 4}})
+                await asyncio.sleep(0.5)
+        assert lists.count(PODS) <= LIMIT + 1
 
     run(scenario)

@@ -29,7 +29,7 @@ _REFERENCE: Final = re.compile(
     rf"(?P<host>{_HOST}/)?(?P<path>{_PATH})(?::(?P<tag>{_TAG}))?(?:@(?P<digest>{_DIGEST}))?", re.ASCII
 )
 IMAGE_ID: Final = r"^[a-f0-9]{64}$"  # an image ID, which cannot be pulled
-_VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*")
+_VERSION: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9})*(?![\w.])", re.ASCII)
 _DOCKER_HUB: Final = ("", "docker.io/", "index.docker.io/")
 
 Release = tuple[int, int, int]

@@ -117,6 +117,8 @@ def test_older_tag_of_the_same_repository(pair: tuple[str | None, str], older: b
 OFFICIAL = {
     "memcached:1.6.38": (1, 6, 38),
     "memcached:1.6.38-alpine": (1, 6, 38),
+    "memcached:1.6.38x": None,
+    "memcached:1.6.38.x": None,
     "library/memcached:1.6.38": (1, 6, 38),
     "docker.io/memcached:1.6.38": (1, 6, 38),
     "docker.io/library/memcached:1.6.38": (1, 6, 38),

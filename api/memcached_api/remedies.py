@@ -27,16 +27,10 @@ class Action(NamedTuple):
     fields: tuple[str, ...] = ()
     """The fields of the object's own spec of which it changes one; none if it changes something else."""
     direction: Direction = Direction.ANY
-    called: str = ""
-    """The fields in a sentence about the change, if `text` does not name them; else they are listed."""
 
     def naming(self, *names: str) -> "Action":
         """The action with names of other objects for `{}` in its text."""
         return self._replace(text=self.text.format(*names))
-
-    def names(self, fields: tuple[str, ...]) -> tuple[str, ...]:
-        """The words for some of the fields."""
-        return (self.called,) if self.called and fields == self.fields else fields
 
 
 Remedy = tuple[Action, ...]

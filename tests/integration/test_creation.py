@@ -77,7 +77,8 @@ CASES: dict[str, Case] = {
     ),
     "priority": Case(
         with_pod(priorityClassName="nope"),
-        "no PriorityClass with name nope was found; create PriorityClass nope, or correct its name",
+        "no PriorityClass with name nope was found; create PriorityClass nope, "
+        "or correct spec.podTemplate.spec.priorityClassName",
         partial(change, resource=MEMCACHEDS, name="priority", spec=with_pod(priorityClassName=None)),
     ),
     "runtime": Case(

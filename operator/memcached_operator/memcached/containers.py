@@ -26,6 +26,9 @@ from memcached_operator.workloads.rules import OwnContainer
 MISSING_SHELL: Final = re.compile(r'exec: "sh": executable file not found')
 """The container runtime's error for an image without the program `sh`."""
 
+USAGE: Final = 64
+"""EX_USAGE, with which memcached ends if it cannot use its arguments or its certificate (memcached.c, 1.6.45)."""
+
 OTHER_IMAGE: Final = Action(
     "spec.cache.warmRestart needs an image with the program sh: use another image", ("spec.image",)
 )
@@ -40,6 +43,7 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
             (MISSING_PROGRAM, (corrected("spec.image"),)),
             (ROOT, (USER,)),
         ),
+        exits={USAGE: "memcached rejects an option, or the certificate or the key in the Secret of spec.tls"},
     ),
     agent.CONTAINER: AGENT,
 }

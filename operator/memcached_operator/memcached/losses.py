@@ -29,6 +29,11 @@ def loss_with(spec: MemcachedSpec | None) -> Callable[[Sequence[Action]], str]:
     return loss
 
 
+def no_loss(_: Sequence[Action]) -> str:
+    """The loss while no memcached has run: there are no items."""
+    return ""
+
+
 def _replacements(found: Sequence[tuple[Action, Losing]]) -> Iterator[str]:
     """The sentences about the actions that replace the pods."""
     if len(found) == 1 and found[0][1] == {found[0][0].direction: found[0][0].fields}:
@@ -38,7 +43,7 @@ def _replacements(found: Sequence[tuple[Action, Losing]]) -> Iterator[str]:
     for action, by_direction in found:
         for direction, fields in by_direction.items():
             word = "Changing" if direction is action.direction else CHANGING[direction]
-            names.setdefault(word, {}).update(dict.fromkeys(action.names(fields)))
+            names.setdefault(word, {}).update(dict.fromkeys(fields))
     yield from (f"{word} {listed(each)} {REPLACES}" for word, each in names.items())
 
 

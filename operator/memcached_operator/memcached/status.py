@@ -17,8 +17,8 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
 from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, LOSS, SCHEDULING
-from memcached_operator.memcached.desired.pods import APP_NAME
-from memcached_operator.memcached.losses import THIS_REPLACES, loss_with
+from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
+from memcached_operator.memcached.losses import THIS_REPLACES, loss_with, no_loss
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
@@ -28,6 +28,7 @@ from memcached_operator.shared import pause
 from memcached_operator.shared.containers import SURGE
 from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.workloads.deployment import deployment_rollout
+from memcached_operator.workloads.pods import has_run
 from memcached_operator.workloads.rollout import Rollout
 from memcached_operator.workloads.rules import PodRules
 from memcached_operator.workloads.workload import WorkloadState, workload_state
@@ -67,7 +68,7 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
         "Memcached",
         CONTAINERS,
         LOSS,
-        loss_with(spec),
+        loss_with(spec) if workload_rollout.ready or has_run(snapshot.pods, CONTAINER) else no_loss,
         is_planned_end,
         taken_back,
         scheduling=SCHEDULING,

@@ -1,11 +1,12 @@
 """Reads the state of pods: which are running, and what their conditions are."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 _NOTHING: Mapping[str, Any] = {}
+_STARTED: Final = (("state", "running"), ("state", "terminated"), ("lastState", "terminated"))
 
 
 def running_pod_names(pods: Iterable[Object]) -> list[str]:
@@ -48,6 +49,12 @@ def is_ready(pod: Object) -> bool:
 def serves(pod: Object, container: str) -> bool:
     """Whether a container of a pod is ready, also if the pod is not."""
     return is_active(pod) and container_status(pod, container).get("ready") is True
+
+
+def has_run(pods: Iterable[Object], container: str) -> bool:
+    """Whether a container of one of the pods has been started."""
+    states = (container_status(pod, container) for pod in pods)
+    return any(state in nested_map(each, of) for each in states for of, state in _STARTED)
 
 
 def is_unreported(pod: Object) -> bool:

@@ -15,13 +15,15 @@ class OwnContainer:
 
     `image`: the field. `credentials`, `memory`: the remedies for a registry that requires a login, and if it is
     OOM-killed. `start`: remedies for errors with which the container cannot be started, by an expression that finds the
-    error. `ports`: the names of its ports, by which it is recognized in a pod of an earlier pod template.
+    error. `exits`: what an exit code means, as a clause. `ports`: the names of its ports, by which it is recognized in
+    a pod of an earlier pod template.
     """
 
     image: str
     credentials: Action
     memory: Remedy
     start: tuple[tuple[re.Pattern[str], Remedy], ...] = ()
+    exits: Mapping[int, str] = field(default_factory=dict[int, str])
     ports: frozenset[str] = frozenset()
 
 

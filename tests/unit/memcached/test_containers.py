@@ -176,7 +176,7 @@ FAILING: dict[str, tuple[Object, str, str]] = {
         {"state": {"waiting": {"reason": "ErrImagePull", "message": NOT_REACHED}}},
         "ImageUnavailable",
         f"the image localhost:1/agent:2 of container agent cannot be pulled: {NOT_REACHED}; the node cannot reach "
-        "the registry, and the kubelet tries again by itself; correct spec.agent.image if its host is wrong",
+        "the registry, and the kubelet tries again by itself; correct spec.agent.image if its host or tag is wrong",
     ),
     "without its program": (
         ended(128, "StartError", NO_PROGRAM),

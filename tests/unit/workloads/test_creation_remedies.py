@@ -32,10 +32,16 @@ REMEDIES: dict[str, tuple[str, str]] = {
     ),
     "account": (
         'error looking up service account sa/nope: serviceaccount "nope" not found',
-        "create ServiceAccount nope in this namespace, or correct its name",
+        "create ServiceAccount nope in this namespace, or correct spec.podTemplate.spec.serviceAccountName",
     ),
-    "priority": ("no PriorityClass with name nope was found", "create PriorityClass nope, or correct its name"),
-    "runtime": ('pod rejected: RuntimeClass "nope" not found', "create RuntimeClass nope, or correct its name"),
+    "priority": (
+        "no PriorityClass with name nope was found",
+        "create PriorityClass nope, or correct spec.podTemplate.spec.priorityClassName",
+    ),
+    "runtime": (
+        'pod rejected: RuntimeClass "nope" not found',
+        "create RuntimeClass nope, or correct spec.podTemplate.spec.runtimeClassName",
+    ),
     "security": ('violates PodSecurity "restricted:latest": privileged', "lower the level in the label"),
     "default limit of a LimitRange": (
         'Pod "cache-0" is invalid: spec.containers[0].resources.requests: Invalid value: "128Mi": must be less than or '

@@ -59,7 +59,7 @@ def test_image_that_cannot_be_pulled(reason: str) -> None:
 
 
 RETRIES = "and the kubelet tries again by itself"
-UNREACHED = f"the node cannot reach the registry, {RETRIES}; correct spec.image if its host is wrong"
+UNREACHED = f"the node cannot reach the registry, {RETRIES}; correct spec.image if its host or tag is wrong"
 LIMITED = (
     f"the registry limits the number of pulls, {RETRIES}; if this lasts, name a Secret, or use a copy of the image in "
     "another registry in spec.image"
@@ -70,7 +70,7 @@ FAILS = (
 )
 UNTRUSTED = (
     "the node does not trust the certificate of the registry, or the registry has none; renew the certificate or add "
-    "its authority to the nodes, or correct spec.image if its host is wrong"
+    "its authority to the nodes, or correct spec.image if its host or tag is wrong"
 )
 DENIED = "the registry does not allow the pull with the credentials of the pod; name a Secret, or correct spec.image"
 NO_PLATFORM = (

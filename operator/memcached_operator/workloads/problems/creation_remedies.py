@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from memcached_api.remedies import NONE, Action, Direction, Remedy, changed, lowered, raised
+from memcached_api.remedies import NONE, Action, Direction, Remedy, changed, corrected, lowered, raised
 
 NAME: Final = r"([-.a-z0-9]{1,253})"
 
@@ -36,7 +36,7 @@ def _of_agent(action: Action) -> Action:
 
 def _named(create: str, field: str) -> Remedy:
     """The remedy for an object that a pod names in a field of `spec.podTemplate.spec`, and that does not exist."""
-    return Action(create), Action("correct its name", (f"spec.podTemplate.spec.{field}",), called="its name")
+    return Action(create), corrected(f"spec.podTemplate.spec.{field}")
 
 
 REMEDIES: Final[tuple[tuple[re.Pattern[str], Remedy], ...]] = tuple(

@@ -275,5 +275,6 @@ def _crash_message(pod: Object, container: Container, terminated: Mapping[str, A
         remedies.append(not_ours(pod, rules))
     elif is_oom:
         remedies.append(rules.advice(container.own_container.memory))
-    problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)})"
+    meaning = container.own_container.exits.get(code, "") if container.own_container and not is_oom else ""
+    problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)}){meaning and f': {meaning}'}"
     return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

@@ -46,7 +46,7 @@ def _copied(own: OwnContainer) -> Action:
 
 
 def _host(own: OwnContainer) -> Action:
-    return Action(f"correct {own.image} if its host is wrong", (own.image,))
+    return Action(f"correct {own.image} if its host or tag is wrong", (own.image,))
 
 
 OTHER: Final = _error("", "", lambda own: (corrected(own.image), own.credentials))

@@ -28,8 +28,12 @@ DEBIAN: Final = {
     "ruby": "ruby",
 }
 """The Debian package of each program that the builds need, beside Python and Go."""
+OTHERS: Final = {"perl": "perl", "nginx": "nginx-light"}
+"""The same of programs that single tests need."""
 NATIVE: Final = ["gcc", "libc6-dev", "libmemcached-dev", "python3-dev", "zlib1g-dev"]
 """What pylibmc needs to be compiled, where it has no wheel: for Python 3.12 and newer."""
+DEBIAN_PYTHON: Final = "/usr/bin/python3"
+"""The Python of Debian's packages."""
 
 LIBRARIES: Final = ("pymemcache", "pylibmc", "gomemcache", "memjs", "xmemcached", "php-memcached", "dalli")
 
@@ -108,9 +112,34 @@ def ruby() -> dict[str, Command]:
     return {"dalli": [program, str(SOURCES / "ruby/client.rb")]}
 
 
+def perl() -> str:
+    """Perl with Cache::Memcached::Fast. Raises ClusterError if one of them is missing."""
+    program = _installed("perl")
+    if not succeeds([program, "-MCache::Memcached::Fast", "-e", "1"]):
+        install(["libcache-memcached-fast-perl"])
+    return program
+
+
+def nginx() -> str:
+    """NGINX. Raises ClusterError if it is missing."""
+    return _installed("nginx")
+
+
+def debian_pylibmc() -> Command:
+    """The command of the program with Debian's pylibmc, whose libmemcached is another one than that of the wheel."""
+    if not succeeds([DEBIAN_PYTHON, "-c", "import pylibmc"]):
+        install(["python3-pylibmc"])
+    return [DEBIAN_PYTHON, str(PROGRAMS / "with_pylibmc.py")]
+
+
+def has_wheel() -> bool:
+    """Whether pip installed a wheel of pylibmc, which contains a libmemcached of its own."""
+    return any((BUILD / "venv").glob("lib/*/site-packages/pylibmc.libs"))
+
+
 def _installed(name: str) -> str:
     if not find(name):
-        install([DEBIAN[name]])
+        install([(DEBIAN | OTHERS)[name]])
     return _program(name)
 
 

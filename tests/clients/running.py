@@ -46,6 +46,10 @@ class Client:
         """Read keys 0 to count - 1."""
         return self._request(f"get {count}")
 
+    def many(self, command: str, count: int) -> Result:
+        """Store (`set`), read (`get`) or delete keys 0 to count - 1 with one call. Its time is `slowest`."""
+        return self._request(f"{command}-many {count}")
+
     def _request(self, line: str) -> Result:
         assert self._process.stdin
         assert self._process.stdout

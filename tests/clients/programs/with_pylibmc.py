@@ -7,7 +7,7 @@
 import os
 
 import pylibmc
-from commands import serve
+from commands import Many, serve
 
 client = pylibmc.Client(
     os.environ["MEMCACHED_SERVERS"].split(","),
@@ -22,4 +22,10 @@ client = pylibmc.Client(
     },
 )
 
-serve("pylibmc", lambda key: client.set(key, key), client.get)
+many = Many(
+    lambda items: len(items) - len(client.set_multi(items)),  # it returns the keys that failed
+    client.get_multi,
+    lambda keys: len(keys) if client.delete_multi(keys) else 0,
+)
+
+serve("pylibmc", lambda key: client.set(key, key), client.get, many)

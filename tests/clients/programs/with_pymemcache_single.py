@@ -2,11 +2,11 @@
 
 # The library is installed only where `make test-clients` runs this program.
 # pyright: reportMissingImports=false, reportUnknownLambdaType=false, reportUnknownMemberType=false
-# pyright: reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
 
 import os
 
-from commands import serve
+from commands import Many, serve
 from pymemcache.client.base import PooledClient
 
 client = PooledClient(
@@ -23,4 +23,10 @@ def read(key: str) -> str:
     return value.decode() if value else ""
 
 
-serve("pymemcache", lambda key: client.set(key, key), read)
+many = Many(
+    lambda items: len(items) - len(client.set_many(items)),  # it returns the keys that failed
+    lambda keys: {key: value.decode() for key, value in client.get_many(keys).items()},
+    lambda keys: len(keys) if client.delete_many(keys) else 0,
+)
+
+serve("pymemcache", lambda key: client.set(key, key), read, many)

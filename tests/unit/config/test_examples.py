@@ -151,6 +151,13 @@ def test_addresses_exist(folder: Path) -> None:
     assert found <= known
 
 
+@example
+def test_names_of_srv_records_are_absolute(folder: Path) -> None:
+    """Without the final dot, a failed lookup becomes "no such host" through the search list: an empty list."""
+    found = re.findall(r"dnssrv(?:noa)?\+[^\s`\"]+\b\.?", examples.readme(folder))
+    assert [name for name in found if not name.endswith(".local.")] == []
+
+
 def addresses(obj: Object) -> set[str]:
     """The DNS names of a Memcached, without namespace and domain."""
     name, spec = obj["metadata"]["name"], obj["spec"]

@@ -87,6 +87,25 @@ func report(name string, count int, request func(key string) (bool, error)) {
 	fmt.Printf("%s %d errors %d slowest %.3f\n", name, succeeded, failed, slowest.Seconds())
 }
 
+// reportMany gets all keys at once; it prints how many were found, whether the call failed, and its seconds.
+func reportMany(client *memcache.Client, count int) {
+	keys := make([]string, count)
+	for number := range keys {
+		keys[number] = fmt.Sprintf("gomemcache-%d", number)
+	}
+	started, found, failed := time.Now(), 0, 0
+	items, err := client.GetMulti(keys)
+	if err != nil {
+		failed = 1
+	}
+	for key, item := range items {
+		if string(item.Value) == key {
+			found++
+		}
+	}
+	fmt.Printf("hits %d errors %d slowest %.3f\n", found, failed, time.Since(started).Seconds())
+}
+
 func main() {
 	client := connect(os.Getenv("MEMCACHED_SERVERS"))
 	if os.Getenv("MEMCACHED_TLS") == "true" {
@@ -98,6 +117,10 @@ func main() {
 		var count int
 		if _, err := fmt.Sscan(lines.Text(), &command, &count); err != nil {
 			panic(err)
+		}
+		if command == "get-many" {
+			reportMany(client, count)
+			continue
 		}
 		if command == "set" {
 			report("stored", count, func(key string) (bool, error) {

@@ -2,7 +2,10 @@
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.stream.IntStream;
 import net.rubyeye.xmemcached.HashAlgorithm;
 import net.rubyeye.xmemcached.MemcachedClient;
 import net.rubyeye.xmemcached.XMemcachedClientBuilder;
@@ -10,8 +13,9 @@ import net.rubyeye.xmemcached.impl.KetamaMemcachedSessionLocator;
 import net.rubyeye.xmemcached.utils.AddrUtil;
 
 public final class Client {
-  interface Request {
-    boolean send(String key) throws Exception;
+  interface Call<T> {
+    /** Returns how many keys succeeded. */
+    int make(T request) throws Exception;
   }
 
   static MemcachedClient connect() throws Exception {
@@ -28,15 +32,19 @@ public final class Client {
     return client;
   }
 
-  /** Sends the requests; prints how many succeeded and failed, and the seconds of the slowest one. */
-  static void report(String name, int count, Request request) {
+  static int hits(Map<String, String> found) {
+    return (int) found.entrySet().stream().filter(each -> each.getKey().equals(each.getValue())).count();
+  }
+
+  /** Makes a call for each request; prints how many keys succeeded, how many calls failed, and the seconds of the slowest one. */
+  static <T> void report(String name, List<T> requests, Call<T> call) {
     int succeeded = 0;
     int failed = 0;
     long slowest = 0;
-    for (int number = 0; number < count; number++) {
+    for (T request : requests) {
       long started = System.nanoTime();
       try {
-        succeeded += request.send("xmemcached-" + number) ? 1 : 0;
+        succeeded += call.make(request);
       } catch (Exception error) {
         failed++;
       }
@@ -51,10 +59,11 @@ public final class Client {
     for (String line = lines.readLine(); line != null; line = lines.readLine()) {
       String[] words = line.split(" ");
       int count = Integer.parseInt(words[1]);
-      if (words[0].equals("set")) {
-        report("stored", count, key -> client.set(key, 0, key));
-      } else {
-        report("hits", count, key -> key.equals(client.get(key)));
+      var keys = IntStream.range(0, count).mapToObj(number -> "xmemcached-" + number).toList();
+      switch (words[0]) {
+        case "set" -> report("stored", keys, key -> client.set(key, 0, key) ? 1 : 0);
+        case "get" -> report("hits", keys, key -> key.equals(client.get(key)) ? 1 : 0);
+        default -> report("hits", List.of(keys), all -> hits(client.get(all)));
       }
     }
     client.shutdown();

@@ -33,11 +33,28 @@ function report(string $name, int $count, Memcached $client, callable $request):
     flush();
 }
 
+// Makes one call; prints how many keys succeeded, whether the call failed, and its seconds. null: the call failed.
+function reportCall(string $name, callable $call): void
+{
+    $started = hrtime(true);
+    $succeeded = $call();
+    $failed = $succeeded === null ? 1 : 0;
+    printf("%s %d errors %d slowest %.3f\n", $name, $succeeded ?? 0, $failed, (hrtime(true) - $started) / 1e9);
+    flush();
+}
+
 while (($line = fgets(STDIN)) !== false) {
     [$command, $count] = explode(' ', trim($line));
-    if ($command === 'set') {
-        report('stored', (int) $count, $client, fn (string $key): bool => $client->set($key, $key));
-    } else {
-        report('hits', (int) $count, $client, fn (string $key): bool => $client->get($key) === $key);
-    }
+    $keys = array_map(fn (int $number): string => "php-memcached-$number", range(0, (int) $count - 1));
+    match ($command) {
+        'set' => report('stored', (int) $count, $client, fn (string $key): bool => $client->set($key, $key)),
+        'get' => report('hits', (int) $count, $client, fn (string $key): bool => $client->get($key) === $key),
+        'set-many' => reportCall('stored', fn (): ?int => $client->setMulti(array_combine($keys, $keys)) ? (int) $count : null),
+        'get-many' => reportCall('hits', function () use ($client, $keys): ?int {
+            $found = $client->getMulti($keys);
+            return $found === false ? null : count(array_intersect_assoc($found, array_combine($keys, $keys)));
+        }),
+        // deleteMulti returns true or an error code for each key.
+        default => reportCall('deleted', fn (): int => count(array_keys($client->deleteMulti($keys), true, true))),
+    };
 }

@@ -15,14 +15,15 @@ client = Dalli::Client.new(
   down_retry_delay: 1 # seconds without requests to a failed slot: they raise Dalli::RingError
 )
 
-# Sends the requests; prints how many succeeded and failed, and the seconds of the slowest one.
-def report(name, count)
+# Makes a call for each of `requests`; prints how many keys succeeded, how many calls failed, and the seconds of the
+# slowest one.
+def report(name, requests)
   succeeded = failed = 0
   slowest = 0.0
-  count.times do |number|
+  requests.each do |request|
     started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
     begin
-      succeeded += 1 if yield "dalli-#{number}"
+      succeeded += yield request
     rescue Dalli::DalliError
       failed += 1
     end
@@ -34,9 +35,10 @@ end
 $stdout.sync = true
 $stdin.each_line do |line|
   command, count = line.split
-  if command == 'set'
-    report('stored', count.to_i) { |key| client.set(key, key) }
-  else
-    report('hits', count.to_i) { |key| client.get(key) == key }
+  keys = Array.new(count.to_i) { |number| "dalli-#{number}" }
+  case command
+  when 'set' then report('stored', keys) { |key| client.set(key, key) ? 1 : 0 }
+  when 'get' then report('hits', keys) { |key| client.get(key) == key ? 1 : 0 }
+  else report('hits', [keys]) { |all| client.get_multi(*all).count { |key, value| key == value } }
   end
 end

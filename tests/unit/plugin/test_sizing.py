@@ -59,8 +59,8 @@ def test_advice_about_the_memory(ratios: dict[str, float], cliff: str, expected:
 
 def test_pods_count_by_their_gets() -> None:
     pods = [
-        reading(0, {"1": 0.5, "2": 0.7}, touch_hits=1000),
-        reading(1, {"1": 0.9, "2": 0.9}, get_misses=3000),
+        reading(0, {"1": 0.5, "2": 0.7}, get_hits=0, get_misses=0, touch_hits=1000),
+        reading(1, {"1": 0.9, "2": 0.9}, get_hits=2000, get_misses=1000),
         reading(2, {"1": 0.1}, get_hits=9000),
         reading(3, {}, get_hits=9000),
     ]

@@ -22,7 +22,10 @@ from support.prometheus import Prometheus, prometheus
 from support.waiting import READY, REQUEST, ROLLOUT
 
 DOCUMENT = (Path(__file__).parents[2] / "docs/monitoring.md").read_text()
-QUERIES = dict(re.findall(r"^\| ([A-Z][^|]*) \| `([^`]+)` \|$", DOCUMENT.partition("\n### Queries\n")[2], re.MULTILINE))
+_ROW = re.compile(r"^\| ([A-Z][^|]*) \| `([^`]+)` \|$", re.MULTILINE)
+QUERIES = {
+    question: query.replace(r"\|", "|") for question, query in _ROW.findall(DOCUMENT.partition("\n### Queries\n")[2])
+}
 AGENT, MEMCACHED = "agent", "memcached"
 MANAGER = "memcached-operator-controller-manager"
 PACKAGES = "/opt/memcached-operator/lib"

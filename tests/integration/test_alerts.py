@@ -8,9 +8,10 @@ import pytest
 
 from alerts import files
 from memcached_operator.memcached.alerts.caches import GROUP, rules_of
-from support import alerting, alerting_proxies
-from support.alerting import ALERTS, Case, check
+from support import alerting, alerting_proxies, alerting_scrapes
+from support.alerting import ALERTS, Case
 from support.prometheus import promtool
+from support.promtool import check
 
 OF_THE_OBJECTS: Final = "the rules of the cache and of the operator"
 OWN: Final = {"groups": [files.group(GROUP, rules_of("shop", "sessions"))]}
@@ -43,7 +44,7 @@ def program() -> Path:
 )
 def test_alerts_fire_once_and_stay_silent(program: Path, tmp_path: Path, name: str) -> None:
     rules = RULES[name]
-    cases: dict[str, Case] = {**FIRING, **SILENT}
+    cases: dict[str, Case] = {**FIRING, **SILENT, **(alerting_scrapes.SLOW if name == OF_THE_OBJECTS else {})}
     found = {each: case for each, case in cases.items() if "own.yaml" in rules or not case.alone}
     assert check(program, tmp_path, rules, found) == ""
 

@@ -1,4 +1,4 @@
-"""Series for which alerts fire or stay silent, and promtool, which evaluates the rules over them.
+"""Series for which alerts fire or stay silent. `support.promtool` evaluates the rules over them.
 
 Each case starts from a healthy cache and a healthy operator. It lists every alert that fires at its end, so each case
 also tests that all other alerts are silent.
@@ -6,17 +6,11 @@ also tests that all other alerts are silent.
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final, NamedTuple
-
-import yaml
+from typing import Final, NamedTuple
 
 from alerts.operators import ALERTS as OF_OPERATOR
 from alerts.proxies import ALERTS as OF_PROXIES
 from memcached_operator.memcached.alerts.caches import ALERTS as OF_CACHES
-from memcached_operator.memcached.alerts.caches import PREDICTED
-from memcached_operator.memcached.alerts.rules import PAGE
-from support import programs
 
 POD: Final = (
     'namespace="shop",cache="sessions",pod="sessions-0",container="agent",job="shop/sessions",instance="a:9150"'
@@ -26,8 +20,6 @@ MANAGER: Final = 'job="controller-manager",instance="c:8383"'
 STANDBY: Final = MANAGER.replace("c:", "e:")
 WEBHOOK: Final = 'job="webhook",instance="d:8383"'
 ALERTS: Final = {alert.name: alert for alert in (*OF_CACHES, *OF_PROXIES, *OF_OPERATOR)}
-GROUPS: Final = ("memcached", "memcached-operator", "memcached-proxies")
-"""The groups with the markers are first. In Prometheus, a marker may exist an evaluation later, before alerts fire."""
 DAY: Final = 86400
 
 CACHE: Final = {"namespace": "shop", "cache": "sessions"}
@@ -54,8 +46,9 @@ HEALTHY: Final[Mapping[str, str]] = {
 class Case(NamedTuple):
     """Series, and the alerts that fire after `minutes`: their labels and descriptions by name.
 
-    `interval`: minutes between two samples. `alone`: only with the rules of the cache itself. `recorded`: the
-    predictions that the rules record at the end, by `memory`; empty: they are not compared.
+    `interval`: minutes between two evaluations, and between two samples. `alone`: only with the rules of the cache
+    itself. `recorded`: the predictions that the rules record at the end, by `memory`; empty: they are not compared.
+    `scrapes`: minutes between two samples; 0: `interval`. `steady`: for so many minutes before, the same alerts fire.
     """
 
     series: Series
@@ -64,6 +57,8 @@ class Case(NamedTuple):
     interval: int = 1
     alone: bool = False
     recorded: Mapping[str, float] = {}
+    scrapes: int = 0
+    steady: int = 0
 
 
 def _labels(text: str) -> dict[str, str]:
@@ -441,56 +436,3 @@ SILENT: Final[Mapping[str, Case]] = {
     "images are outdated since an hour": Case({IMAGES: "0+0x50 2+0x4"}, 1560, interval=30),
 }
 """The nearest states in which each alert is silent."""
-
-
-def check(program: Path, folder: Path, rules: Mapping[str, Any], cases: Mapping[str, Case]) -> str:
-    """The complaints of promtool; empty if exactly the alerts of each case fire. `rules`: content of files by name."""
-    for name, content in rules.items():
-        (folder / name).write_text(yaml.safe_dump(content))
-    problems = ""
-    for interval in {case.interval for case in cases.values()}:
-        found = {name: case for name, case in cases.items() if case.interval == interval}
-        content = {
-            "rule_files": list(rules),
-            "group_eval_order": [*GROUPS, *(f"{name}-plain" for name in GROUPS)],
-            "evaluation_interval": f"{interval}m",
-            "tests": [_test(name, case) for name, case in found.items()],
-        }
-        (folder / "tests.yaml").write_text(yaml.safe_dump(content))
-        words = [program, "test", "rules", "tests.yaml"]
-        done = programs.run(words, cwd=folder)
-        problems += f"{done.stdout}{done.stderr}" if done.returncode else ""
-    return problems
-
-
-def _test(name: str, case: Case) -> dict[str, Any]:
-    counts = [{"labels": f'{{alertname="{alert}"}}', "value": 1} for alert in case.firing]
-    healthy = {name: f"{value}+0x{case.minutes // case.interval}" for name, value in HEALTHY.items()}
-    firing = 'count by (alertname) (ALERTS{alertstate="firing"})'
-    recorded = [
-        {"labels": f'{PREDICTED}{{namespace="shop",cache="sessions",memory="{memory}"}}', "value": ratio}
-        for memory, ratio in case.recorded.items()
-    ]
-    expected = {firing: counts} | ({PREDICTED: recorded} if recorded else {})
-    return {
-        "name": name,
-        "interval": f"{case.interval}m",
-        "input_series": [{"series": each, "values": values} for each, values in {**healthy, **case.series}.items()],
-        "promql_expr_test": [
-            {"expr": expr, "eval_time": f"{case.minutes}m", "exp_samples": samples}
-            for expr, samples in expected.items()
-        ],
-        "alert_rule_test": [
-            {"eval_time": f"{case.minutes}m", "alertname": alert, "exp_alerts": [_expected(alert, *found)]}
-            for alert, found in case.firing.items()
-        ],
-    }
-
-
-def _expected(name: str, labels: Mapping[str, str], description: str) -> dict[str, Any]:
-    alert = ALERTS[name]
-    url = f"{PAGE}#{name.lower()}"
-    return {
-        "exp_labels": {**labels, "severity": alert.severity.value},
-        "exp_annotations": {"summary": alert.summary, "description": description, "runbook_url": url},
-    }

@@ -4,9 +4,10 @@ from typing import Final
 
 from dashboards.model import CERTIFICATE, NOTES, PROBLEMS, Color, Panel, Stat, Thresholds, Unit
 from dashboards.selectors import AGENT, SELECTED, false, rate
+from memcached_operator.memcached.alerts import caches
 
-GETS: Final = rate("memcached_commands_total", 'command="get"')
-HITS: Final = rate("memcached_commands_total", 'command="get",status="hit"')
+GETS: Final = rate("memcached_commands_total", caches.GETS)
+HITS: Final = rate("memcached_commands_total", f'{caches.GETS},status="hit"')
 EVICTIONS: Final = rate("memcached_items_evicted_total")
 REFUSED: Final = rate("memcached_connections_rejected_total")
 MEMORY: Final = f"memcached_current_bytes{{{SELECTED}}} / memcached_limit_bytes{{{SELECTED}}}"

@@ -1,9 +1,11 @@
 """Admission warnings about the effects of an allowed change."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from memcached_api.image import has_fixed_version, repository
+from memcached_api.shared.durations import seconds
+from memcached_api.shared.monitoring import Monitoring
 from memcached_api.validation.field_errors import FieldError, SpecDecodeError, truncate
 
 Spec = TypeVar("Spec")
@@ -14,6 +16,9 @@ ONE, FEW = "one at a time", "a few at a time"
 """The number of pods that are changed at once. By Kubernetes' own default, a Deployment replaces a quarter."""
 MAX_KEPT_LENGTH = 250
 """Characters of a warning about a kept error, which includes the remedy. The API server may truncate those of 256."""
+
+MAX_INTERVAL: Final = 120
+"""Seconds between two scrapes. Prometheus drops a sample after 300 s, and a scrape may be lost."""
 
 
 def decode_valid(decode: Callable[[Any], Spec], old: Any) -> Spec | None:
@@ -35,6 +40,16 @@ def outdated_warnings(field: str, image: str | None, default_image: str) -> Iter
     if image and image != default_image and repository(image) == repository(default_image):
         kept, default = (truncate(reference, MAX_IMAGE_LENGTH) for reference in (image, default_image))
         yield f"{field} {kept} is kept; this operator's default is {default}"
+
+
+def interval_warnings(new: Monitoring | None, old: Monitoring | None) -> Iterator[str]:
+    """A warning if scrapes are so slow that alerts can fail, unless the interval is as before."""
+    interval, before = (spec and spec.pod_monitor and spec.pod_monitor.interval for spec in (new, old))
+    if interval and interval != before and seconds(interval) > MAX_INTERVAL:
+        yield (
+            f"spec.monitoring.podMonitor.interval of {interval} is more than 2m: Prometheus drops a sample after 5m, "
+            "so alerts may not fire"
+        )
 
 
 def restart_warnings(fields: Sequence[str], pods: int, lost: str = "", pace: str = FEW) -> Iterator[str]:

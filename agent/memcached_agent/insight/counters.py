@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.stats import Statistics, Stats, number
+from memcached_agent.memcached.stats import Statistics, Stats, hits, misses, number
 
 OVERHEAD: Final = 64
 """Bytes of an item besides its value, about: the header, a short key and the line end."""
@@ -16,7 +16,8 @@ class Counters(NamedTuple):
 
     `inserted`: items stored under keys that memcached did not have, up to a constant. `lost`: lines for watchers that
     memcached dropped. `memory`: the limit in bytes. `age`: seconds since the last use of the item that is evicted
-    next, in the slab class with the most memory. `cold_share`: of the memory of all items, from 0 to 1.
+    next, in the slab class with the most memory. `cold_share`: of the memory of all items, from 0 to 1. `touches`: hits
+    that also set the time to live, which memcached leaves out of `cold_hits`.
     """
 
     gets: int
@@ -29,6 +30,7 @@ class Counters(NamedTuple):
     memory: int
     age: int
     cold_share: float
+    touches: int = 0
 
 
 class Chunks(NamedTuple):
@@ -49,9 +51,9 @@ def counters(statistics: Statistics) -> Counters:
     used = _bytes(sizes, statistics.slabs, "used_chunks")
     cold = _bytes(sizes, statistics.items, "number_cold")
     return Counters(
-        gets=_integer(general, "cmd_get"),
-        hits=_integer(general, "get_hits"),
-        misses=_integer(general, "get_misses"),
+        gets=hits(general) + misses(general),
+        hits=hits(general),
+        misses=misses(general),
         inserted=_integer(general, "curr_items") + sum(_integer(general, name) for name in FREED),
         evictions=_integer(general, "evictions"),
         cold_hits=sum(_integer(stats, "hits_to_cold") for stats in statistics.items.values()),
@@ -59,6 +61,7 @@ def counters(statistics: Statistics) -> Counters:
         memory=memory(general),
         age=_age(statistics),
         cold_share=min(1.0, cold / used) if used else 0.0,
+        touches=_integer(general, "touch_hits"),
     )
 
 

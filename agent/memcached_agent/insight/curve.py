@@ -13,6 +13,8 @@ NEIGHBOURHOOD: Final = 0.05
 STEEP: Final = 0.05
 """The largest difference of the hit ratio within the neighbourhood of a point, from 0 to 1, unless it is at a cliff.
 The steepest workload without a cliff, Zipf 0.6, has 0.02."""
+MAX_TOUCHES: Final = 0.01
+"""The largest share of the gets whose hits memcached does not count by segment, from 0 to 1."""
 
 
 def bins(memory: float) -> int:
@@ -56,10 +58,14 @@ def larger(begin: Counters, end: Counters, shares: Sequence[float], stores: int)
 
 
 def smaller(begin: Counters, end: Counters) -> Point | None:
-    """The point without the memory of the items that are evicted next. None if there are no such items."""
-    if not 0.0 < end.cold_share < 1.0:
+    """The point without the memory of the items that are evicted next.
+
+    None if there are no such items, or if it is not known which hits are theirs.
+    """
+    gets, touches = max(1, end.gets - begin.gets), end.touches - begin.touches
+    if not 0.0 < end.cold_share < 1.0 or touches > MAX_TOUCHES * gets:
         return None
-    lost = (end.cold_hits - begin.cold_hits) / max(1, end.gets - begin.gets)
+    lost = (end.cold_hits - begin.cold_hits + touches) / gets
     return Point(1 - end.cold_share, max(0.0, hit_ratio(begin, end) - lost))
 
 

@@ -1,7 +1,7 @@
 """Parse the replies to memcached's `stats` commands. The format is described in memcached's doc/protocol.txt."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 MAX_NUMBER_LENGTH: Final = 32
@@ -11,6 +11,13 @@ SLABS: Final = {str(slab): slab for slab in range(1, 64)}
 """The slab classes that memcached can have."""
 WORDS: Final = {"yes": 1, "no": 0}
 """How `stats settings` prints most settings that are on or off."""
+HITS: Final = ("get_hits", "touch_hits")
+MISSES: Final = ("get_misses", "touch_misses")
+"""Counters of the gets, with those that also set the time to live.
+
+memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
+A `touch` therefore counts as a get. `cmd_get` and `cmd_touch` do not say which gets were hits.
+"""
 
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
@@ -74,6 +81,20 @@ def number(text: str | None) -> float | None:
     if text.isdecimal() and text.isascii():
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else WORDS.get(text)
+
+
+def hits(general: Stats) -> int:
+    """The gets that found an item, in a reply to `stats`. A missing value counts as 0."""
+    return _total(general, HITS)
+
+
+def misses(general: Stats) -> int:
+    """The gets that found no item, in a reply to `stats`. A missing value counts as 0."""
+    return _total(general, MISSES)
+
+
+def _total(general: Stats, names: Iterable[str]) -> int:
+    return sum(int(number(general.get(name)) or 0) for name in names)
 
 
 def _by_class(stats: Stats) -> tuple[Mapping[int, Stats], Stats]:

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, NamedTuple
 
-from memcached_agent.memcached.stats import Stats, number
+from memcached_agent.memcached.stats import Stats, hits, misses, number
 from memcached_agent.pod import fields
 
 WHOLE: Final = 10_000
@@ -61,9 +61,9 @@ def seen(stats: Stats) -> Seen:
     def value(name: str) -> float:
         return number(stats.get(name)) or 0
 
-    pid, time, hits, misses = (int(value(name)) for name in ("pid", "time", "get_hits", "get_misses"))
+    pid, time = int(value("pid")), int(value("time"))
     cpu = round(1000 * (value("rusage_user") + value("rusage_system")))
-    return Seen(pid, max(0, time - int(value("uptime"))), time, cpu, hits, misses)
+    return Seen(pid, max(0, time - int(value("uptime"))), time, cpu, hits(stats), misses(stats))
 
 
 def is_same(record: ProcessRecord, process: Seen) -> bool:

@@ -12,7 +12,7 @@ MAX_SAMPLES: Final = 64
 
 
 class Sample(NamedTuple):
-    """memcached's `get_hits` and `get_misses` at a time, in seconds of a clock that is never set."""
+    """The hits and misses of the gets since memcached started, at a time in seconds of a clock that is never set."""
 
     at: float
     hits: int

@@ -1,18 +1,17 @@
 """The part of a Memcached's spec about warm caches: how long a replaced pod has to be filled before the next one."""
 
-import re
 from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta
+
+from memcached_api.shared.durations import seconds
 
 DEFAULT_HIT_RATIO: Final = 80
 DEFAULT_TIMEOUT: Final = "15m"
 DEFAULT_MIN_REQUESTS: Final = 100
 MAX_REQUESTS: Final = 1_000_000_000
 MAX_TIMEOUT_LENGTH: Final = 16
-
-_PARTS: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 class WarmUp(msgspec.Struct, frozen=True, rename="camel"):
@@ -39,6 +38,4 @@ def setting(warm_up: WarmUp) -> str:
 
 def timeout_seconds(warm_up: WarmUp) -> int:
     """The timeout of a valid spec, in seconds."""
-    match = _PARTS.fullmatch(warm_up.timeout or DEFAULT_TIMEOUT)
-    hours, minutes, seconds = (int(part or 0) for part in match.groups()) if match else (0, 0, 0)
-    return hours * 3600 + minutes * 60 + seconds
+    return seconds(warm_up.timeout or DEFAULT_TIMEOUT)

@@ -10,7 +10,7 @@ from kubectl_memcached.model.objects import Object, integer, text
 from kubectl_memcached.model.pods import AGENT, MEMCACHED, Container, Pod
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import sizing
-from kubectl_memcached.model.statistics.replies import number
+from kubectl_memcached.model.statistics.replies import GETS, number, summed
 from kubectl_memcached.model.statistics.rows import Reading, Row, ratio
 
 CONNECTIONS: Final = 0.8
@@ -183,7 +183,7 @@ def _evictions(row: Row, reading: Reading, _: Shell) -> Iterator[Sentence]:
 
 
 def _misses(row: Row, reading: Reading, _: Shell) -> Iterator[str]:
-    gets = number(reading.stats, "cmd_get") or 0
+    gets = summed(reading.stats, *GETS) or 0
     if row.hit_ratio is not None and gets >= MANY_GETS and row.hit_ratio < LOW_RATIO and row.warm in (None, 1.0):
         share = units.percent(row.hit_ratio)
         yield f"only {share} of the gets find an item: check the keys and times to live that clients use"
@@ -247,7 +247,7 @@ def _uneven(readings: Sequence[Reading]) -> Iterator[str]:
     """Compare the gets per second since the start. A client with an old list of servers sends too few to some pods."""
     rates: dict[str, float] = {}
     for reading in readings:
-        gets, uptime = number(reading.stats, "cmd_get"), number(reading.stats, "uptime")
+        gets, uptime = summed(reading.stats, *GETS), number(reading.stats, "uptime")
         if gets is not None and uptime is not None and uptime >= UNEVEN_UPTIME:
             rates[reading.pod.name] = gets / uptime
     if len(rates) < 2 or max(rates.values()) * UNEVEN_UPTIME < MANY_GETS:

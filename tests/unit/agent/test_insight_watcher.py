@@ -273,7 +273,8 @@ def test_sample_of_the_statistics() -> None:
     """The figures of exporter/stats.txt."""
     found, sizes = counters(reference()), chunks(reference())
     general = reference().general
-    assert (found.gets, found.memory) == (int(general["cmd_get"]), int(general["limit_maxbytes"]))
+    assert (found.gets, found.memory) == (int(general["cmd_get"]) + 1, int(general["limit_maxbytes"])), "and a touch"
+    assert (found.hits, found.touches) == (int(general["get_hits"]) + 1, 1)
     assert 0 <= found.cold_share <= 1
     assert 0.5 < sizes.usable <= 1
     slab, size = next(iter(sizes.sizes.items()))

@@ -153,6 +153,8 @@ def test_smaller_memory() -> None:
     result = window.result(END, SECONDS)
     assert result.smaller == (0.6, pytest.approx(0.6 - 0.1), False)
     assert window.result(END._replace(cold_share=0.0), SECONDS).smaller is None
+    assert window.result(END._replace(touches=10), SECONDS).smaller == (0.6, pytest.approx(0.6 - 0.11), False)
+    assert window.result(END._replace(touches=11), SECONDS).smaller is None, "the segment of these hits is not known"
 
 
 def test_points_that_are_not_covered_are_left_out() -> None:

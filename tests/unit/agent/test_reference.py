@@ -1,5 +1,7 @@
 """The metrics have the names, types, labels and values of prometheus/memcached_exporter."""
 
+import re
+from pathlib import Path
 from typing import Final
 
 from memcached_agent.memcached.stats import statistics
@@ -9,6 +11,7 @@ from memcached_agent.metrics.families import families
 from .samples import FOLDER, Samples, reference, replies, samples, types, value
 
 REFERENCE: Final = (FOLDER / "metrics.txt").read_text()
+PAGE: Final = Path(__file__).parents[3] / "docs/monitoring.md"
 NOT_OURS: Final = {"memcached_exporter_build_info"}
 MOVED: Final = {
     "memcached_connections_total",
@@ -49,6 +52,14 @@ def test_changing_samples_are_those_of_the_exporter_except_for_their_values() ->
     assert {name for name, _ in theirs} >= MOVED
     for key in theirs:
         assert key[0] not in MOVED or ours[key] >= theirs[key] > 0
+
+
+def test_counters_without_total_are_on_the_page() -> None:
+    """Other parsers rename them."""
+    text = exposed("STAT extstore_page_allocs 1\nSTAT extstore_bytes_used 1\n")
+    renamed = {name for name, kind in types(text).items() if kind == "counter" and not name.endswith("_total")}
+    section = PAGE.read_text().partition("### Counters without `_total`\n")[2].partition("|")[0]
+    assert set(re.findall(r"`(memcached_\w+)`", section)) == renamed
 
 
 def test_every_metric_has_a_help_text() -> None:

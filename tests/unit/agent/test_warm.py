@@ -109,7 +109,7 @@ def test_window_is_bounded(steps: list[tuple[float, int, int]]) -> None:
 
 def test_process_in_the_statistics() -> None:
     found = record.seen(parse_stats(replies()["stats"]))
-    assert found == Seen(543, 1795312748, 1795312752, 69, 6667, 3333)
+    assert found == Seen(543, 1795312748, 1795312752, 69, 6668, 3333)
     assert record.seen({}) == Seen(0, 0, 0, 0, 0, 0)
     assert record.seen({"time": "5", "uptime": "9", "pid": "x"}).started == 0
 

@@ -121,6 +121,8 @@ def stats(**changed: int | str) -> str:
         "cmd_set": 300,
         "get_hits": 1740,
         "get_misses": 260,
+        "touch_hits": 0,
+        "touch_misses": 0,
         "bytes_read": 1000,
         "bytes_written": 2000,
         "limit_maxbytes": 67108864,

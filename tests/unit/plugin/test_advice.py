@@ -46,7 +46,7 @@ def killed(name: str) -> Container:
         (reading(0, {}, killed("agent")), "agent was out of memory and restarted 2 times: raise spec.agent.resources"),
         (reading(0, {}, killed("istio-proxy")), "istio-proxy was out of memory and restarted 2 times"),
         (reading(0, {"version": "1.6.18"}), "different versions of memcached, 1.6.18 and 1.6.45"),
-        (reading(0, {"cmd_get": 90000}), "a client uses an old list of servers"),
+        (reading(0, {"get_hits": 90000}), "a client uses an old list of servers"),
         (replace(reading(0, {}), settings={"verbosity": "2"}), "the log contains the keys of all commands"),
         (replace(reading(0, {}), metrics=AgentMetrics(expires=13.5 * DAY)), "the certificate expires in 13 days"),
         (reading(0, {}, unready="no gate"), "sessions-0: the pod is not ready: no gate"),

@@ -149,7 +149,7 @@ def test_cache_without_pods(command: str, world: World, run: Run) -> None:
 
 def test_rates_of_one_interval(world: World, run: Run) -> None:
     for stub in world.stubs:
-        first, *others = [stats(cmd_get=2000 + 500 * number, get_hits=1740 + 400 * number) for number in range(2)]
+        first, *others = [stats(get_hits=1740 + 400 * number, get_misses=260 + 100 * number) for number in range(2)]
         stub.replies = Sequenced(stub.replies, "stats", [first, *others])
     result = run("top", "sessions", "--once", "--interval=0.5", "-o", "json")
     document = json.loads(result.output)

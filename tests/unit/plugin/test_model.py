@@ -142,9 +142,10 @@ def test_metrics_of_the_agent() -> None:
 
 
 def test_counters_of_a_restarted_memcached_have_no_rate() -> None:
-    before, after = (parse_stats(stats(pid=pid, cmd_get=gets)) for pid, gets in ((1, 100), (2, 300)))
+    before, after = (parse_stats(stats(pid=pid, touch_hits=gets)) for pid, gets in ((1, 100), (2, 300)))
     assert rates("p", before, after, 2.0).gets is None
-    assert rates("p", before, {**after, "pid": "1"}, 2.0).gets == 100
+    same = rates("p", before, {**after, "pid": "1"}, 2.0)
+    assert (same.gets, same.hit_ratio) == (100, 1), "gets that also set the time to live"
 
 
 def test_users_of_a_file() -> None:

@@ -59,15 +59,15 @@ def test_advice_about_the_memory(ratios: dict[str, float], cliff: str, expected:
 
 def test_pods_count_by_their_gets() -> None:
     pods = [
-        reading(0, {"1": 0.5, "2": 0.7}, cmd_get=1000),
-        reading(1, {"1": 0.9, "2": 0.9}, cmd_get=3000),
-        reading(2, {"1": 0.1}, cmd_get=9000),
-        reading(3, {}, cmd_get=9000),
+        reading(0, {"1": 0.5, "2": 0.7}, get_hits=0, get_misses=0, touch_hits=1000),
+        reading(1, {"1": 0.9, "2": 0.9}, get_hits=2000, get_misses=1000),
+        reading(2, {"1": 0.1}, get_hits=9000),
+        reading(3, {}, get_hits=9000),
     ]
     assert document(pods) == [
         {"memory": "2", "bytesPerPod": 2 * MEMORY, "hitRatio": 0.85, "presentHitRatio": 0.8, "cliff": False}
     ]
-    assert document([reading(0, ZIPF, cmd_get=0)]) == []
+    assert document([reading(0, ZIPF, get_hits=0, get_misses=0)]) == []
 
 
 def test_predictions_for_another_memory_are_left_out() -> None:

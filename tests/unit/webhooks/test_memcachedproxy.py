@@ -165,6 +165,14 @@ WARNINGS: dict[str, tuple[Any, Any, list[str]]] = {
         {"threads": 3, "resources": {"limits": {"cpu": "1"}}},
         [],
     ),
+    "slow scrapes": (
+        {"agent": {"image": "a:1"}, "monitoring": {"podMonitor": {"interval": "3m"}}},
+        None,
+        [
+            "spec.monitoring.podMonitor.interval of 3m is more than 2m: Prometheus drops a sample after 5m, so alerts "
+            "may not fire"
+        ],
+    ),
     "a CPU limit below the default threads": (
         {"resources": {"limits": {"cpu": "900m"}}},
         None,

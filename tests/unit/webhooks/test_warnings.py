@@ -45,6 +45,10 @@ MOVES = "with consistent hashing about {} % of the keys move"
 TOO_MANY_THREADS = (
     "spec.cache.threads of 5 is more than twice the CPU limit: threads that wait for a CPU make memcached slower"
 )
+SLOW = (
+    "spec.monitoring.podMonitor.interval of {} is more than 2m: Prometheus drops a sample after 5m, so alerts may not "
+    "fire"
+)
 PROBLEMS = (
     "memcached {} has known problems, which 1.6.45 corrects: a client that lists all keys and stops reading can damage "
     "memory; 2 more"
@@ -55,6 +59,10 @@ LONG = "memcached:" + "t" * 100
 
 def resources(**limits: Any) -> dict[str, Any]:
     return {"resources": {"limits": limits}}
+
+
+def scraped(interval: str) -> dict[str, Any]:
+    return {"agent": {"image": "a:1"}, "monitoring": {"podMonitor": {"interval": interval}}}
 
 
 def cache(**settings: Any) -> dict[str, Any]:
@@ -166,6 +174,10 @@ def cache(**settings: Any) -> dict[str, Any]:
             [f"spec.cache.maxConnections: {RESTARTS_3}. {NO_RESIZE}"],
         ),
         ({"size": 300}, {"size": 301}, [f"300 → 301 pods: {MOVES.format(1)}"]),
+        (None, scraped("2m"), []),
+        (None, scraped("4m59s"), [SLOW.format("4m59s")]),
+        (scraped("2m1s"), {**scraped("2m1s"), "inheritedMetadata": {}}, []),
+        (scraped("2m"), scraped("1h"), [SLOW.format("1h")]),
         (None, cache(threads=5), []),
         (None, {**cache(threads=4), **resources(cpu=2)}, []),
         (None, {**cache(threads=5), **resources(cpu=2)}, [TOO_MANY_THREADS]),

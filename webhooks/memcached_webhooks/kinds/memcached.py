@@ -46,6 +46,7 @@ from memcached_webhooks.warnings import (
     decode_valid,
     image_warnings,
     in_place_warnings,
+    interval_warnings,
     outdated_warnings,
     restart_warnings,
 )
@@ -128,7 +129,11 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
     before = decode_valid(decode_spec, old)
-    limits = [*_thread_warnings(new, before), *_limit_warnings(new, before)]
+    limits = [
+        *_thread_warnings(new, before),
+        *_limit_warnings(new, before),
+        *interval_warnings(new.monitoring, before and before.monitoring),
+    ]
     if before is None:
         return [
             *_address_warnings(new),

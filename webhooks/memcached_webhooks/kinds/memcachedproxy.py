@@ -21,7 +21,7 @@ from memcached_webhooks.defaults import (
     update_defaults,
 )
 from memcached_webhooks.stored import Spec, Stored
-from memcached_webhooks.warnings import decode_valid, image_warnings, names, outdated_warnings
+from memcached_webhooks.warnings import decode_valid, image_warnings, interval_warnings, names, outdated_warnings
 
 
 def admission(images: Images) -> Admission:
@@ -44,14 +44,16 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
     """Warnings about a valid object that is created (`old` is None) or changed."""
     new = decode_spec(obj)
     before = decode_valid(decode_spec, old)
+    slow = interval_warnings(new.monitoring, before and before.monitoring)
     if before is None:
-        return [*_thread_warnings(new, None), *image_warnings(new.image)]
+        return [*_thread_warnings(new, None), *slow, *image_warnings(new.image)]
     kept = new.image == before.image
     return [
         *_reference_warnings(new, before),
         *_size_warnings(new.size, before.size),
         *_restart_warnings(new, before),
         *_thread_warnings(new, before),
+        *slow,
         *(outdated_warnings("spec.image", new.image, images.memcached) if kept else image_warnings(new.image)),
     ]
 

@@ -22,6 +22,12 @@ RATIO: Final = "cache:memcached_get_hit_ratio:rate1h"
 """The recorded hit ratio of a cache, from 0 to 1."""
 PREDICTED: Final = "cache:memcached_predicted_hit_ratio:rate1h"
 """The recorded predictions of the hit ratio, from 0 to 1, by `memory`: how many times the present memory."""
+GETS: Final = 'command=~"get|touch"'
+"""The matcher of the gets, with those that also set the time to live, as the agent and the plugin count them.
+
+memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
+A `touch` therefore counts as a get.
+"""
 CACHE: Final = ("namespace", "cache")
 _BY: Final = f"by ({', '.join(CACHE)})"
 _ON: Final = f"on ({', '.join(CACHE)})"
@@ -30,7 +36,7 @@ _NAME: Final = "{{ $labels.namespace }}/{{ $labels.cache }}"
 _POD: Final = "{{ $labels.namespace }}/{{ $labels.pod }}"
 _PERCENT: Final = "{{ $value | humanizePercentage }}"
 _DURATION: Final = "{{ $value | humanizeDuration }}"
-_GETS: Final = f'memcached_commands_total{{command="get",{SELECTOR}}}'
+_GETS: Final = f"memcached_commands_total{{{GETS},{SELECTOR}}}"
 _AGENTS: Final = f'up{{container="agent",{SELECTOR}}}'
 _UP: Final = f"memcached_up{{{SELECTOR}}}"
 _REMAINING: Final = f"(min {_BY} (memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTOR}}}) - time())"
@@ -40,7 +46,7 @@ _ANSWERED: Final = f"{_ON} max {_BY} (max_over_time({_UP}[1d])) == 1"
 """A server of the cache has answered within a day."""
 
 RATIO_EXPR: Final = (
-    f'sum {_BY} (rate(memcached_commands_total{{command="get",status="hit",{SELECTOR}}}[1h]))'
+    f'sum {_BY} (rate(memcached_commands_total{{{GETS},status="hit",{SELECTOR}}}[1h]))'
     f" / (sum {_BY} (rate({_GETS}[1h])) > 0)"
 )
 """None without gets: a division by 0 would spoil the average of the week."""
@@ -75,9 +81,19 @@ def _of_pod(metric: str) -> str:
     return f"max {_BY_POD} ({metric}{{{SELECTOR}}})"
 
 
-def _increase(metric: str) -> str:
-    """The increase of a counter of each pod in 5 minutes."""
-    return f"max {_BY_POD} (increase({metric}{{{SELECTOR}}}[5m]))"
+def _grows(series: str) -> str:
+    """The series of a counter that has grown in the last 5 minutes, whatever the interval of the scrapes.
+
+    `increase` needs two samples in its range. In Prometheus 3, 5 minutes have fewer with scrapes every 3 minutes, and
+    with scrapes every 2 minutes of which one is lost. A comparison needs only the last sample, which expires after 5
+    minutes.
+    """
+    return f"({series} > 0 unless {series} == {series} offset 5m)"
+
+
+def _grows_by_pod(metric: str) -> str:
+    """The pods whose counter grows."""
+    return f"max {_BY_POD} {_grows(f'{metric}{{{SELECTOR}}}')}"
 
 
 _CONNECTIONS: Final = f"{_of_pod('memcached_current_connections')} / {_of_pod('memcached_agent_usable_connections')}"
@@ -106,7 +122,7 @@ ALERTS: Final = (
         Severity.WARNING,
         "15m",
         f"{_of_pod('memcached_agent_hit_ratio')} < {_of_pod('memcached_agent_target_hit_ratio')}"
-        f" and {_of_pod('memcached_agent_warm')} == 1 and sum {_BY_POD} (rate({_GETS}[5m])) >= 1",
+        f" and {_of_pod('memcached_agent_warm')} == 1 and sum {_BY_POD} (rate({_GETS}[15m])) >= 1",
         "A slot is cold after its warm-up",
         f"The warm-up of {_POD} has ended, and its hit ratio is still {_PERCENT}.",
     ),
@@ -114,7 +130,7 @@ ALERTS: Final = (
         "MemcachedEvictsYoungItems",
         Severity.WARNING,
         "15m",
-        f"sum {_BY} (rate(memcached_slab_items_evicted_total{{{SELECTOR}}}[5m])"
+        f"sum {_BY} (rate(memcached_slab_items_evicted_total{{{SELECTOR}}}[15m])"
         f" and memcached_slab_items_evicted_time_seconds{{{SELECTOR}}} < {YOUNG}) > 0"
         f" and max {_BY} (memcached_malloced_bytes{{{SELECTOR}}} / memcached_limit_bytes{{{SELECTOR}}}) >= 0.9",
         "A cache is full and evicts items that are in use",
@@ -150,8 +166,8 @@ ALERTS: Final = (
         "MemcachedConnectionsRefused",
         Severity.CRITICAL,
         "5m",
-        f"{_increase('memcached_connections_listener_disabled_total')} > 0"
-        f" or {_increase('memcached_connections_rejected_total')} > 0",
+        f"{_grows_by_pod('memcached_connections_listener_disabled_total')}"
+        f" or {_grows_by_pod('memcached_connections_rejected_total')}",
         "A server rejects connections",
         f"{_POD} has reached maxConnections and rejects new connections.",
     ),
@@ -159,8 +175,8 @@ ALERTS: Final = (
         "MemcachedOutOfMemory",
         Severity.WARNING,
         "5m",
-        f"sum by ({', '.join(CACHE)}, slab)"
-        f' (increase(memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}[5m])) > 0',
+        f"max by ({', '.join(CACHE)}, slab) "
+        + _grows(f'memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}'),
         "A cache has no memory for items of a size",
         f"{_NAME} fails to store items of slab class {{{{ $labels.slab }}}}.",
     ),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model.statistics.replies import number
+from kubectl_memcached.model.statistics.replies import GETS, HITS, number, summed
 from kubectl_memcached.model.statistics.rows import ratio
 
 TOTAL: Final = "total"
@@ -33,16 +33,15 @@ def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds
     `seconds`: the time between them. memcached's own clock has whole seconds.
     """
 
-    def per_second(name: str) -> float | None:
-        amount = increase(before, after, name)
+    def per_second(*names: str) -> float | None:
+        amount = increase(before, after, *names)
         return None if amount is None or seconds <= 0 else amount / seconds
 
-    hits, misses = increase(before, after, "get_hits"), increase(before, after, "get_misses")
     return Rates(
         pod,
-        per_second("cmd_get"),
+        per_second(*GETS),
         per_second("cmd_set"),
-        None if hits is None or misses is None else ratio(hits, hits + misses),
+        ratio(increase(before, after, *HITS), increase(before, after, *GETS)),
         per_second("evictions"),
         per_second("bytes_read"),
         per_second("bytes_written"),
@@ -52,9 +51,12 @@ def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds
     )
 
 
-def increase(before: Mapping[str, str], after: Mapping[str, str], name: str) -> float | None:
-    """The increase of a counter between two replies to `stats`. None if it is not known, or after a restart."""
-    first, last = number(before, name), number(after, name)
+def increase(before: Mapping[str, str], after: Mapping[str, str], *names: str) -> float | None:
+    """The increase of the sum of counters between two replies to `stats`.
+
+    None if it is not known, or after a restart.
+    """
+    first, last = summed(before, *names), summed(after, *names)
     if first is None or last is None or before.get("pid") != after.get("pid") or last < first:
         return None
     return last - first

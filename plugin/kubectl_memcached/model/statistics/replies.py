@@ -24,6 +24,14 @@ BLOCKED: Final = {
 }
 """Replies of 1.6.18 and 1.6.38 to commands that an option blocks."""
 
+HITS: Final = ("get_hits", "touch_hits")
+GETS: Final = (*HITS, "get_misses", "touch_misses")
+"""Counters of the gets, with those that also set the time to live, as the agent and the rules count them.
+
+memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
+A `touch` therefore counts as a get.
+"""
+
 _PAIR: Final = re.compile(r"(\w+)=(\S+)")
 
 
@@ -59,6 +67,12 @@ def number(stats: Mapping[str, str], name: str) -> float | None:
     """A number by its name, or None."""
     value = stats.get(name, "")
     return float(value) if re.fullmatch(r"\d{1,20}(\.\d{1,20})?", value, re.ASCII) else None
+
+
+def summed(stats: Mapping[str, str], *names: str) -> float | None:
+    """The sum of numbers by their names. A missing one counts as 0. None if all are missing."""
+    known = [value for name in names if (value := number(stats, name)) is not None]
+    return sum(known) if known else None
 
 
 @dataclass(frozen=True)

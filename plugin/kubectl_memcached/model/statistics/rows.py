@@ -1,12 +1,11 @@
 """One row of `status` for each pod: counters of memcached and metrics of its agent."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubectl_memcached.model.pods import Pod, is_stuck
 from kubectl_memcached.model.statistics.metrics import AgentMetrics
-from kubectl_memcached.model.statistics.replies import Stats, number
+from kubectl_memcached.model.statistics.replies import GETS, HITS, Stats, number, summed
 
 RESERVED: Final = 9
 """Connections that memcached keeps free at most, besides those in `reserved_fds` (docs/sizing.md)."""
@@ -32,7 +31,8 @@ class Reading:
 class Row:
     """A pod. Times are in seconds, amounts in bytes, shares from 0 to 1. None: not known.
 
-    `stuck`: whether its containers may not start by themselves.
+    `hit_ratio`: the share of the gets since the start that found an item. `stuck`: whether its containers may not start
+    by themselves.
     """
 
     pod: str
@@ -77,7 +77,7 @@ def row(reading: Reading, now: float) -> Row:
         number(stats, "uptime"),
         number(stats, "bytes"),
         number(stats, "limit_maxbytes"),
-        hit_ratio(stats),
+        ratio(summed(stats, *HITS), summed(stats, *GETS)),
         number(stats, "evictions"),
         number(stats, "curr_connections"),
         limit,
@@ -94,12 +94,6 @@ def row(reading: Reading, now: float) -> Row:
 def usable_connections(limit: float | None, reserved: float | None) -> float | None:
     """The connections that may be open at once. `reserved`: for memcached's threads. None if it is not known."""
     return None if limit is None or reserved is None else max(0, limit - reserved - RESERVED)
-
-
-def hit_ratio(stats: Mapping[str, str]) -> float | None:
-    """The share of gets since the start that found an item. None without gets."""
-    hits, misses = number(stats, "get_hits"), number(stats, "get_misses")
-    return None if hits is None or misses is None else ratio(hits, hits + misses)
 
 
 def ratio(part: float | None, whole: float | None) -> float | None:

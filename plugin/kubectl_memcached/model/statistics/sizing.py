@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubectl_memcached.model import units
 from kubectl_memcached.model.statistics.metrics import Prediction
-from kubectl_memcached.model.statistics.replies import number
+from kubectl_memcached.model.statistics.replies import GETS, number, summed
 from kubectl_memcached.model.statistics.rows import Reading, ratio
 
 PRESENT: Final = "1"
@@ -48,7 +48,7 @@ def points(readings: Sequence[Reading]) -> list[Point]:
     Predictions for a memory that memcached no longer has are left out: the agent drops them within a minute.
     """
     found = [
-        (reading.metrics.predictions, number(reading.stats, "cmd_get") or 0.0)
+        (reading.metrics.predictions, summed(reading.stats, *GETS) or 0.0)
         for reading in readings
         if PRESENT in reading.metrics.predictions
         and reading.metrics.predictions[PRESENT].size == number(reading.stats, "limit_maxbytes")

@@ -36,6 +36,8 @@ DEBIAN_PYTHON: Final = "/usr/bin/python3"
 """The Python of Debian's packages."""
 
 LIBRARIES: Final = ("pymemcache", "pylibmc", "gomemcache", "memjs", "xmemcached", "php-memcached", "dalli")
+RINGS: Final = ("pymemcache with bytes", "npm's memcached")
+"""Clients that docs/clients.md does not recommend. Only their rings are tested."""
 
 Command = list[str]
 
@@ -73,7 +75,8 @@ def _python() -> dict[str, Command]:
         if not (find("gcc") and Path("/usr/include/libmemcached/memcached.h").exists()):
             install(NATIVE)
         run(pip, env=isolated)
-    return {name: [str(python), str(PROGRAMS / f"with_{name}.py")] for name in ("pymemcache", "pylibmc")}
+    programs = {"pymemcache": "pymemcache", "pylibmc": "pylibmc", "pymemcache with bytes": "pymemcache_bytes"}
+    return {name: [str(python), str(PROGRAMS / f"with_{program}.py")] for name, program in programs.items()}
 
 
 def _go() -> dict[str, Command]:
@@ -84,7 +87,8 @@ def _go() -> dict[str, Command]:
 
 def _node() -> dict[str, Command]:
     run([_program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=PROGRAMS / "node")
-    return {"memjs": [_program("node"), str(PROGRAMS / "node/client.js")]}
+    programs = {"memjs": "client.js", "npm's memcached": "npm_memcached.js"}
+    return {name: [_program("node"), str(PROGRAMS / "node" / file)] for name, file in programs.items()}
 
 
 def _java() -> dict[str, Command]:

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,8 @@ RECOGNIZED: Final = {
     "xmemcached": "xmemcached (ketama)",
     "php-memcached": "php-memcached (ketama)",
     "dalli": "dalli",
+    "pymemcache with bytes": "pymemcache (bytes keys)",
+    "npm's memcached": "php-memcached (ketama)",  # with three servers
 }
 """The name that `ring` has for the settings of each library."""
 
@@ -64,7 +66,7 @@ def listed(name: Names, size: int) -> str:
 
 @dataclass(frozen=True)
 class World:
-    """A cache of three slots, and clients that know a number of them."""
+    """A cache, and clients that know a number of its slots."""
 
     servers: Sequence[Server]
     hosts: Path
@@ -107,13 +109,12 @@ def watchers(process: Server) -> str:
         return client.stats()["log_watchers"]
 
 
-@pytest.fixture(scope="module")
-def world(programs: dict[str, libraries.Command], tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
-    """Three memcacheds, and a kubectl that knows them as pods."""
-    root, folder = memcached_root(memcacheds.VERSIONS[-1]), tmp_path_factory.mktemp("ring")
-    fake, cr = FakeKubectl(folder), samples.memcached({"size": SIZE, "service": {"perPod": True}})
-    network = f"127.77.{os.getpid() % 250}"
-    pods = [samples.pod(slot, cr) for slot in range(SIZE)]
+@contextmanager
+def serving(programs: dict[str, libraries.Command], folder: Path, size: int, network: str) -> Generator[World]:
+    """Memcacheds at the first addresses of a network, and a kubectl that knows them as pods, during the block."""
+    root = memcached_root(memcacheds.VERSIONS[-1])
+    fake, cr = FakeKubectl(folder), samples.memcached({"size": size, "service": {"perPod": True}})
+    pods = [samples.pod(slot, cr) for slot in range(size)]
     with ExitStack() as stack, pytest.MonkeyPatch.context() as patch:
         servers = list[Server]()
         for slot, pod in enumerate(pods):
@@ -126,7 +127,7 @@ def world(programs: dict[str, libraries.Command], tmp_path_factory: pytest.TempP
             fake.ports[pod["metadata"]["name"]] = {PORT: port}
         hosts = folder / "hosts"
         hosts.write_text(
-            "".join(f"{network}.{slot + 1} {pod_name(slot)} {service_name(slot)}\n" for slot in range(SIZE))
+            "".join(f"{network}.{slot + 1} {pod_name(slot)} {service_name(slot)}\n" for slot in range(size))
         )
         fake.objects = {samples.RESOURCE: [cr], "pods": pods}
         for name, value in fake.environment().items():
@@ -134,7 +135,14 @@ def world(programs: dict[str, libraries.Command], tmp_path_factory: pytest.TempP
         yield World(servers, hosts, programs)
 
 
-@pytest.mark.parametrize("library", libraries.LIBRARIES)
+@pytest.fixture(scope="module")
+def world(programs: dict[str, libraries.Command], tmp_path_factory: pytest.TempPathFactory) -> Generator[World]:
+    """Three slots."""
+    with serving(programs, tmp_path_factory.mktemp("ring"), SIZE, f"127.77.{os.getpid() % 250}") as found:
+        yield found
+
+
+@pytest.mark.parametrize("library", [*libraries.LIBRARIES, *libraries.RINGS])
 def test_library_is_recognized(library: str, world: World) -> None:
     result = world.ring((library, SIZE))
     first = result["matches"][0]
@@ -146,6 +154,7 @@ def test_library_is_recognized(library: str, world: World) -> None:
     "clients",
     [
         [("pymemcache", 3), ("php-memcached", 3)],
+        [("pymemcache", 3), ("pymemcache with bytes", 3)],
         [("gomemcache", 3), ("dalli", 3), ("pylibmc", 3)],
         [("pymemcache", 3), ("pymemcache", 2)],
     ],
@@ -156,3 +165,12 @@ def test_clients_that_disagree_are_reported(clients: list[tuple[str, int]], worl
     found = {(match["library"], len(match["slots"])) for match in result["matches"]}
     assert found == {(RECOGNIZED[library], size) for library, size in clients}
     assert result["elsewhere"] == 0
+
+
+def test_package_of_npm_is_one_client_where_its_ring_differs_from_that_of_libmemcached(
+    programs: dict[str, libraries.Command], tmp_path: Path
+) -> None:
+    with serving(programs, tmp_path, 7, f"127.78.{os.getpid() % 250}") as world:
+        result = world.ring(("npm's memcached", 7))
+    assert [(each["library"], each["share"]) for each in result["matches"]] == [("npm's memcached (ketama)", 1.0)]
+    assert result["agree"]

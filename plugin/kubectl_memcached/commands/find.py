@@ -36,19 +36,26 @@ class Lookup:
 @click.command()
 @cache_or_proxy_argument
 @click.argument("key")
+@click.option(
+    "--base64",
+    "in_base64",
+    is_flag=True,
+    help="Clients send KEY in base64 to the proxies: flag b of mg and ms.",
+)
 @output_option
 @cluster_command
-def find(kubectl: Kubectl, name: str, key: str, output: str) -> None:
+def find(kubectl: Kubectl, name: str, key: str, in_base64: bool, output: str) -> None:
     """Show the pods that hold KEY: size in memory, expiration, last access.
 
     For the name of a MemcachedProxy, it shows the slot to which the proxies send KEY, and asks only the pod of this
-    slot. If a Memcached has the same name, use memcachedproxy/NAME.
+    slot. If a Memcached has the same name, use memcachedproxy/NAME. A key in base64 has another slot than the same key
+    as text, but servers store both under the same name.
 
     Exits with 0 if a pod has it, with 1 if no pod has it, with 6 if pods did not reply and the others do not have it.
     """
     check_key(key)
     cr = get_with_proxies(kubectl, name)
-    routed = routes.of_key(kubectl, cr, key) if is_proxy(cr) else None
+    routed = routes.of_key(kubectl, cr, key, base64=in_base64) if is_proxy(cr) else None
     pods = routed.pods if routed else selected(with_pods(kubectl, cr))
     ask = recovered(partial(_ask, kubectl, Secrets(kubectl), key), lambda pod, text: Lookup(pod.name, None, text))
     with progress("Asking pods", len(pods)) as shown:

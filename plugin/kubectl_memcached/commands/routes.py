@@ -16,7 +16,7 @@ from kubectl_memcached.model.objects import Object, full_name, text
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.proxies import Ring, cache_of
 from kubectl_memcached.model.shell import Shell
-from kubectl_memcached.ring.proxies import LONGEST, moved, other_sizes, slot_of
+from kubectl_memcached.ring.proxies import LONGEST, in_base64, moved, other_sizes, slot_of
 from kubectl_memcached.ring.sentences import percent
 
 MISSING: Final = "the pod does not exist"
@@ -72,13 +72,15 @@ class Routed:
         }
 
 
-def of_key(kubectl: Kubectl, cr: Object, key: str) -> Routed:
-    """The slots of a key. `cr`: a MemcachedProxy. Raises PluginError."""
+def of_key(kubectl: Kubectl, cr: Object, key: str, *, base64: bool) -> Routed:
+    """The slots of a key. `cr`: a MemcachedProxy. `base64`: whether clients send the key so. Raises PluginError."""
     shell = Shell(text(cr, "metadata", "namespace"), tuple(kubectl.cluster_options))
     hint = f"{shell.kubectl('memcached', 'find', *map(shlex.quote, (cache_of(cr), key)))} asks all pods of the cache."
-    if len(key.encode()) > LONGEST:
-        raise PluginError(f"The slot of keys of more than {LONGEST} bytes is not known. {hint}", ExitCode.USAGE)
-    targets = [Target(ring, slot_of(key.encode(), ring.slots)) for ring in rings(kubectl, cr)]
+    sent = in_base64(key.encode()) if base64 else key.encode()
+    if len(sent) > LONGEST:
+        form = " in base64" if base64 else ""
+        raise PluginError(f"The slot of keys of more than {LONGEST} bytes{form} is not known. {hint}", ExitCode.USAGE)
+    targets = [Target(ring, slot_of(sent, ring.slots)) for ring in rings(kubectl, cr)]
     wanted = dict.fromkeys((each.ring.cache, each.pod) for each in targets)
     known = {pod.name: pod for cache in dict.fromkeys(cache for cache, _ in wanted) for pod in _pods(kubectl, cache)}
     names = [pod for _, pod in wanted]

@@ -1,6 +1,6 @@
 """The comparison of keys and their slots with the placements of all libraries."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -13,6 +13,8 @@ from kubectl_memcached.ring.servers import Form, ServerList, orders, other_slots
 
 Keys = Sequence[tuple[bytes, int]]
 """Keys with the numbers of their slots, in random order."""
+Excluded = dict[bytes, tuple[int, ...]]
+"""Keys with the slots in which the placements before look for them."""
 
 MIN_KEYS: Final = 20
 """With fewer keys, several libraries match by chance."""
@@ -22,6 +24,10 @@ MAX_CLIENTS: Final = 3
 """Different placements that are looked for in one sample."""
 MIN_SHARE: Final = 0.3
 """The share of the remaining keys that a placement must explain. Each of MAX_CLIENTS with equal shares exceeds it."""
+MIN_EXCESS: Final = 0.38
+"""The share of the keys beyond those that match by chance which a placement after the first one must explain. Of two
+clients that remain, the larger one exceeds it: with three slots, it explains about 0.43. With less, the placement can
+be like a part of the ring of one unknown library."""
 SIGMAS: Final = 5.0
 """Standard deviations above chance: about 1,000 candidates are tried."""
 ROUNDS: Final = ((40, 40), (150, 8))
@@ -86,8 +92,9 @@ class Cache:
 def compare(keys: Keys, cache: Cache) -> Finding:
     """Find the placements of the clients that stored these keys."""
     matches, rest, expected = list[Match](), keys, dict[bytes, int]()
+    excluded = Excluded()
     while len(matches) < MAX_CLIENTS and len(rest) >= MIN_KEYS:
-        candidate = _best(rest, cache)
+        candidate = _best(rest, cache, excluded)
         if candidate is None:
             break
         slots = candidate.slots(key for key, _ in rest)
@@ -97,10 +104,11 @@ def compare(keys: Keys, cache: Cache) -> Finding:
             expected = {key: slot for (key, _), slot in others}
         matches.append(Match(candidate, found))
         rest = [key for key, _ in others]
+        excluded = {key: (*excluded.get(key, ()), slot) for (key, _), slot in others}
     return Finding(matches, rest, expected)
 
 
-def _best(keys: Keys, cache: Cache) -> Candidate | None:
+def _best(keys: Keys, cache: Cache, excluded: Excluded) -> Candidate | None:
     """The candidate that explains most keys, if these are more than by chance. Current lists are tried first."""
     best: tuple[int, Candidate] | None = None
     for stage in (_current, _other, _prefixed):
@@ -109,7 +117,8 @@ def _best(keys: Keys, cache: Cache) -> Candidate | None:
             best = stage_best
         if best and best[0] >= AGREED * len(keys):
             break
-    return best[1] if best and best[0] >= MIN_SHARE * len(keys) and _is_significant(*best, keys) else None
+    enough = best and best[0] >= MIN_SHARE * len(keys)
+    return best[1] if best and enough and _is_significant(*best, keys, excluded) else None
 
 
 def _finalists(candidates: Iterator[Candidate], keys: Keys) -> list[tuple[int, Candidate]]:
@@ -127,13 +136,27 @@ def _hits(candidate: Candidate, keys: Keys) -> int:
     return sum(slot == found for (_, found), slot in zip(keys, slots, strict=True))
 
 
-def _is_significant(hits: int, candidate: Candidate, keys: Keys) -> bool:
-    """Whether more keys match, `hits`, than if the candidate's slots and those of the keys were independent."""
+def _is_significant(hits: int, candidate: Candidate, keys: Keys, excluded: Excluded) -> bool:
+    """Whether more keys match, `hits`, than if the candidate's slots and those of the keys were independent.
+
+    `excluded`: the slots in which earlier placements look for a key, so that it cannot be there. The keys with the same
+    ones are compared with each other: of three slots with one excluded, each other one holds half of the keys.
+    """
     slots = candidate.slots(key for key, _ in keys)
-    predicted, found = Counter(slots), Counter(slot for _, slot in keys)
-    chance = sum(predicted[slot] * found[slot] for slot in found) / len(keys) ** 2
-    expected = len(keys) * chance
-    return hits > expected + SIGMAS * sqrt(expected * (1 - chance))
+    groups = defaultdict[tuple[int, ...], list[tuple[int, int]]](list)
+    for (key, found), predicted in zip(keys, slots, strict=True):
+        groups[excluded.get(key, ())].append((predicted, found))
+    parts = [(len(pairs), _by_chance(pairs)) for pairs in groups.values()]
+    expected = sum(number * chance for number, chance in parts)
+    deviation = sqrt(sum(number * chance * (1 - chance) for number, chance in parts))
+    needed = MIN_EXCESS * (len(keys) - expected) if excluded else 0
+    return hits > expected + max(needed, SIGMAS * deviation)
+
+
+def _by_chance(pairs: Sequence[tuple[int, int]]) -> float:
+    """The share of the pairs of slots, predicted and found, that would be equal if both were independent."""
+    predicted, found = Counter(pair[0] for pair in pairs), Counter(pair[1] for pair in pairs)
+    return sum(predicted[slot] * found[slot] for slot in found) / len(pairs) ** 2
 
 
 def _current(keys: Keys, cache: Cache) -> Iterator[Candidate]:
@@ -141,8 +164,10 @@ def _current(keys: Keys, cache: Cache) -> Iterator[Candidate]:
 
 
 def _other(keys: Keys, cache: Cache) -> Iterator[Candidate]:
+    # Variants are rare, and old lists as well: both together would cost more time than they are worth.
+    libraries = [library for library in LIBRARIES if not library.of]
     for slots in other_slots(cache.size):
-        yield from _with(keys, cache, slots, LIBRARIES)
+        yield from _with(keys, cache, slots, libraries)
 
 
 def _prefixed(keys: Keys, cache: Cache) -> Iterator[Candidate]:
@@ -158,7 +183,7 @@ def _with(keys: Keys, cache: Cache, slots: tuple[int, ...], libraries: Iterable[
     for library in libraries:
         if library.named:
             for form in cache.forms:
-                if servers := form.listed(slots):
+                if (servers := form.listed(slots)) and library.fits(servers.servers):
                     yield Candidate(library, servers)
         else:
             yield _ordered(keys, cache, slots, library)

@@ -16,7 +16,7 @@ from kubectl_memcached.ring import hashes
 DEFAULT_PORT: Final = 11211
 """libmemcached leaves this port out of the names on its ring."""
 KETAMA_POINTS: Final = 160
-"""Points of each server on the rings of ketama, dalli and the Java libraries."""
+"""Points of each server on the rings of ketama, dalli, NGINX and the Java libraries."""
 LIBMEMCACHED_POINTS: Final = 100
 """Points of each server on the ring of libmemcached without weights."""
 SWIFT_POINTS: Final = 50
@@ -58,18 +58,41 @@ def jump(value: Callable[[bytes], int]) -> Builder:
     return build
 
 
-def pymemcache(servers: Sequence[Server]) -> Place:
-    """Rendezvous hashing over MurmurHash3 of `host:port-key`: pymemcache/client/rendezvous.py."""
-    prefixes = [f"{server}-".encode() for server in servers]
-    states = [hashes.MurmurPrefix(prefix) for prefix in prefixes]
+def pymemcache(text: Callable[[bytes], bytes]) -> Builder:
+    """Rendezvous hashing over MurmurHash3 of `host:port-text`: pymemcache/client/rendezvous.py.
 
-    def score(index: int, key: bytes) -> tuple[int, bytes]:
-        return hashes.murmur3(prefixes[index] + key, states[index]), prefixes[index]
+    `text`: of a key. IPv6 addresses have no brackets.
+    """
 
-    def place(key: bytes) -> int:
-        return max(range(len(prefixes)), key=lambda index: score(index, key))
+    def build(servers: Sequence[Server]) -> Place:
+        prefixes = [f"{server.host}:{server.port}-".encode() for server in servers]
+        states = [hashes.MurmurPrefix(prefix) for prefix in prefixes]
 
-    return place
+        def score(index: int, key: bytes) -> tuple[int, bytes]:
+            return hashes.murmur3(prefixes[index] + key, states[index]), prefixes[index]
+
+        def place(key: bytes) -> int:
+            hashed = text(key)
+            return max(range(len(prefixes)), key=lambda index: score(index, hashed))
+
+        return place
+
+    return build
+
+
+def low_bytes(key: bytes) -> bytes:
+    """What pymemcache hashes of a key of the type str: the low 8 bits of each character, not its UTF-8."""
+    if key.isascii():
+        return key
+    try:
+        return bytes(ord(character) & 0xFF for character in key.decode())
+    except UnicodeDecodeError:
+        return key  # a str is always sent as valid UTF-8
+
+
+def literal(key: bytes) -> bytes:
+    """What pymemcache hashes of a key of the type bytes: its literal in Python."""
+    return repr(key).encode()
 
 
 def rendezvous(servers: Sequence[Server]) -> Place:
@@ -111,8 +134,17 @@ def libmemcached(value: Callable[[bytes], int]) -> Builder:
 
 def libketama(servers: Sequence[Server]) -> Place:
     """The ring of libmemcached with weights, which all are 1: src/libmemcached/hosts.cc."""
-    hashes_per_server = libketama_hashes(len(servers))
-    return _ketama([_libmemcached_name(server) for server in servers], hashes_per_server)
+    return ketama(_libmemcached_names(servers), libketama_hashes(len(servers)))
+
+
+def npm_memcached(servers: Sequence[Server]) -> Place:
+    """The ring of the package memcached of npm, which rounds in another way than libmemcached: hashring/index.js."""
+    return ketama(_libmemcached_names(servers), npm_hashes(len(servers)))
+
+
+def npm_differs(servers: Sequence[Server]) -> bool:
+    """Whether the package memcached of npm has another ring than libmemcached: with 7, 14, 25, 28 and others."""
+    return npm_hashes(len(servers)) != libketama_hashes(len(servers))
 
 
 def libketama_hashes(number: int) -> int:
@@ -121,47 +153,65 @@ def libketama_hashes(number: int) -> int:
     return int(_single(_single(_single(share / 4) * number) + _single(1e-10)))
 
 
+def npm_hashes(number: int) -> int:
+    """MD5 digests of each server on the ring of npm's memcached: 40, or 39 where double precision rounds down."""
+    return int(1 / number * (KETAMA_POINTS // 4) * number)
+
+
 def _single(value: float) -> float:
     """The nearest number of single precision."""
     return struct.unpack("f", struct.pack("f", value))[0]
+
+
+def _libmemcached_names(servers: Sequence[Server]) -> list[str]:
+    return [_libmemcached_name(server) for server in servers]
 
 
 def _libmemcached_name(server: Server) -> str:
     return server.host if server.port == DEFAULT_PORT else f"{server.host}:{server.port}"
 
 
-def java_ketama(servers: Sequence[Server]) -> Place:
-    """The ring of spymemcached and its forks, and of xmemcached: KetamaNodeLocator.java, getSocketAddressForNode."""
-    return _ketama([_socket_address(server) for server in servers], KETAMA_POINTS // 4)
-
-
 def named_ketama(servers: Sequence[Server]) -> Place:
     """The ring of xmemcached over the names in its list: KetamaMemcachedSessionLocator.java, getSockStr."""
-    return _ketama([str(server) for server in servers], KETAMA_POINTS // 4)
+    return ketama([str(server) for server in servers], KETAMA_POINTS // 4)
 
 
-def _socket_address(server: Server) -> str:
-    """Java's `InetSocketAddress.toString` of a resolved name, without the slash in front of an address."""
-    return f"{server.host}/{server.address}:{server.port}" if server.address else str(server)
+def ketama(names: Sequence[str], digests: int, digest: Callable[[bytes], bytes] | None = None) -> Place:
+    """Four points from each digest of `name-number`, and the same digest for keys: libketama, by Richard Jones.
 
-
-def _ketama(names: Sequence[str], hashes_per_server: int) -> Place:
-    """Four points from each MD5 digest of `name-number`, and MD5 for keys: libketama, by Richard Jones."""
+    `digests`: of each server. `digest`: MD5 by default.
+    """
+    digest = digest or md5_digest
     points = [
         (point, index)
         for index, name in enumerate(names)
-        for number in range(hashes_per_server)
-        for point in struct.unpack("<4I", _md5(f"{name}-{number}".encode()))
+        for number in range(digests)
+        for point in struct.unpack_from("<4I", digest(f"{name}-{number}".encode()))
     ]
-    return ring(points, md5)
+    return ring(points, lambda key: int.from_bytes(digest(key)[:4], "little"))
+
+
+def nginx(servers: Sequence[Server]) -> Place:
+    """The ring of NGINX's `hash … consistent`: each point is the CRC-32 of the server and of the point before it.
+
+    From ngx_http_upstream_init_chash in ngx_http_upstream_hash_module.c.
+    """
+    points = list[tuple[int, int]]()
+    for index, server in enumerate(servers):
+        start, point = zlib.crc32(f"{server.host}\0{server.port}".encode()), 0
+        for _ in range(KETAMA_POINTS):
+            point = zlib.crc32(point.to_bytes(4, "little"), start)
+            points.append((point, index))
+    return ring(points, zlib.crc32)
 
 
 def md5(data: bytes) -> int:
     """The first four bytes of the MD5 digest."""
-    return int.from_bytes(_md5(data)[:4], "little")
+    return int.from_bytes(md5_digest(data)[:4], "little")
 
 
-def _md5(data: bytes) -> bytes:
+def md5_digest(data: bytes) -> bytes:
+    """The MD5 digest."""
     return hashlib.md5(data, usedforsecurity=False).digest()
 
 
@@ -179,7 +229,7 @@ def dalli(servers: Sequence[Server]) -> Place:
 def swift(servers: Sequence[Server]) -> Place:
     """The ring of Swift, whose keys are MD5 digests. It skips a point: swift/common/memcached.py, `_get_conns`."""
     points = {
-        _md5(f"{server}-{number}".encode()).hex().encode(): index
+        md5_digest(f"{server}-{number}".encode()).hex().encode(): index
         for index, server in enumerate(servers)
         for number in range(SWIFT_POINTS)
     }
@@ -187,17 +237,8 @@ def swift(servers: Sequence[Server]) -> Place:
     return lambda key: points[ordered[(bisect(ordered, key) + 1) % len(ordered)]]
 
 
-def java_hash(key: bytes) -> int:
-    """Java's `String.hashCode` as an unsigned number of 32 bits, as spymemcached and xmemcached use it."""
-    return hashes.java(key.decode("utf-8", "replace"))
-
-
-def javascript_hash(key: bytes) -> int:
-    """The absolute value of the same hash: memjs, lib/memjs/utils.js."""
-    value = java_hash(key)
-    return value if value < 2**31 else 2**32 - value
-
-
 def python_memcached(key: bytes) -> int:
-    """15 bits of CRC-32: cmemcache_hash in memcache.py, and the default of PHP's extension memcache."""
+    """15 bits of CRC-32: cmemcache_hash in memcache.py, and the default of PHP's extension memcache and of
+    Perl's libraries Cache::Memcached and Cache::Memcached::Fast.
+    """
     return zlib.crc32(key) >> 16 & 0x7FFF or 1

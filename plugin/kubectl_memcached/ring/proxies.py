@@ -1,5 +1,6 @@
 """The placement of memcached's proxy: the slot of a key, and the effect of another number of slots."""
 
+import base64
 from typing import Final
 
 from kubectl_memcached.ring.hashes import MAX_XXH3, jump, xxh3
@@ -14,6 +15,16 @@ def slot_of(key: bytes, slots: int) -> int:
     `key`: at most LONGEST bytes.
     """
     return jump(xxh3(key), slots)
+
+
+def in_base64(key: bytes) -> bytes:
+    """The text of a key in meta commands with the flag `b`. A proxy hashes this text, and servers store the key."""
+    return base64.b64encode(key)
+
+
+def base64_hash(key: bytes) -> int:
+    """The proxy's hash of a key in base64. Texts of more than LONGEST bytes have another hash, which is not known."""
+    return xxh3(in_base64(key)[:LONGEST])
 
 
 def moved(before: int, after: int) -> float:

@@ -1,10 +1,16 @@
 """The result of a comparison in sentences."""
 
+from collections import Counter
 from collections.abc import Sequence
 
+from kubectl_memcached.ring.libraries import Library
 from kubectl_memcached.ring.matching import AGREED, MIN_KEYS, Candidate, Finding
 
-UNKNOWN = "another client uses another ring or an old list"
+UNKNOWN = (
+    "other clients may use another ring or an old list, or one library with a ring that is similar, but not known, "
+    "stored all keys"
+)
+"""Where no placement explains the rest, both look the same."""
 
 
 def agrees(finding: Finding, size: int) -> bool:
@@ -70,7 +76,10 @@ def _lists(finding: Finding) -> list[str]:
     for match in finding.matches:
         candidate = match.candidate
         prefix = ", and adds a prefix to its keys" if candidate.prefix else ""
-        told.append(f"{candidate.library.name} lists {form(candidate)}{prefix}.")
+        library = candidate.library
+        told.append(f"{library.name} {library.verb} {form(candidate)}{prefix}.")
+        if library.also:
+            told.append(f"{library.name} has the same ring as {library.also}.")
     return list(dict.fromkeys(told))
 
 
@@ -86,13 +95,22 @@ def _remedies(finding: Finding, size: int) -> list[str]:
     first, *others = [match.candidate for match in finding.matches]
     if not is_current(first, size):
         return [f"The cache has {size} servers: let the clients read the current list again."]
-    if not others:
-        return []
-    if any(other.library is not first.library for other in others):
-        return ["The clients use different rings: use one library with the same settings in all of them."]
+    if not others or len(finding.rest) > (1 - AGREED) * _total(finding):
+        return []  # with many other keys, a second placement can be that of an unknown library in a part of them
+    if different := _different(list(dict.fromkeys(match.candidate.library for match in finding.matches))):
+        return different
     if any(not is_current(other, size) for other in others):
         return ["Some clients have another list of servers: let all of them read the current list again."]
     return ["The clients write the servers in different ways or orders: give all of them the same list."]
+
+
+def _different(libraries: Sequence[Library]) -> list[str]:
+    """The remedies for clients with different rings: those of variants of one library, or to use one library."""
+    rings = Counter(library.ring for library in libraries)
+    variants = [library.remedy for library in libraries if library.remedy and rings[library.ring] > 1]
+    if len(rings) > 1:
+        variants.append("The clients use different rings: use one library with the same settings in all of them.")
+    return variants
 
 
 def percent(part: int, whole: int) -> str:

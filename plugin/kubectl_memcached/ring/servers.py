@@ -50,8 +50,10 @@ def forms(cr: Object, addresses: Mapping[int, str], services: Mapping[int, str],
         for port in ports(cr)
     ]
     by_address = [
-        Form("addresses of pods", {slot: Server(address, port) for slot, address in addresses.items()})
+        Form(label, {slot: Server(address, port) for slot, address in known.items()})
+        for label, known in (("addresses of pods", addresses), ("addresses of the slots' Services", services))
         for port in ports(cr)
+        if known
     ]
     return by_address if is_pooled(cr) else by_name + by_address
 

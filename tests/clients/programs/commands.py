@@ -17,7 +17,7 @@ class Many(NamedTuple):
     delete: Callable[[Sequence[str]], int]
 
 
-def serve(prefix: str, store: Callable[[str], object], read: Callable[[str], object], many: Many) -> None:
+def serve(prefix: str, store: Callable[[str], object], read: Callable[[str], object], many: Many | None = None) -> None:
     """Answer commands until the input ends. `store` returns whether a key was stored; `read` returns its value."""
     for line in sys.stdin:
         command, count = line.split()
@@ -27,12 +27,16 @@ def serve(prefix: str, store: Callable[[str], object], read: Callable[[str], obj
                 _report("stored", [lambda key=key: bool(store(key)) for key in keys])
             case "get":
                 _report("hits", [lambda key=key: read(key) == key for key in keys])
-            case "set-many":
-                _report("stored", [lambda keys=keys: many.store({key: key for key in keys})])
-            case "get-many":
-                _report("hits", [lambda keys=keys: sum(key == value for key, value in many.read(keys).items())])
+            case "set-many" if many:
+                _report("stored", [lambda keys=keys, many=many: many.store({key: key for key in keys})])
+            case "get-many" if many:
+                _report(
+                    "hits", [lambda keys=keys, many=many: sum(key == value for key, value in many.read(keys).items())]
+                )
+            case "delete-many" if many:
+                _report("deleted", [lambda keys=keys, many=many: many.delete(keys)])
             case _:
-                _report("deleted", [lambda keys=keys: many.delete(keys)])
+                raise ValueError(line)
 
 
 def _report(name: str, calls: Sequence[Callable[[], int]]) -> None:

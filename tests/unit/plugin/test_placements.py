@@ -6,6 +6,7 @@ without a server, otherwise by the items in memcacheds that they stored.
 
 import hashlib
 import json
+import string
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +14,15 @@ import pytest
 
 from kubectl_memcached.ring import hashes
 from kubectl_memcached.ring.libraries import LIBRARIES
-from kubectl_memcached.ring.placements import Server, libketama_hashes
+from kubectl_memcached.ring.placements import Server, libketama_hashes, npm_differs
 
 RECORDED: Final[list[dict[str, Any]]] = json.loads((Path(__file__).parent / "placements.json").read_text())
-KEYS: Final = [f"user:{number}:{number * number % 9973}".encode() for number in range(160)]
+DIGITS: Final = string.digits + string.ascii_letters
+"""The digits of `places`: the index of the server of each key."""
+KEYS: Final = {
+    "ascii": [f"user:{number}:{number * number % 9973}".encode() for number in range(160)],
+    "text": [f"näme:{number}:名前€{number * number % 9973}".encode() for number in range(160)],
+}
 BY_NAME: Final = {library.name: library for library in LIBRARIES}
 
 
@@ -32,8 +38,9 @@ def test_keys_are_placed_as_by_the_library(recorded: dict[str, Any]) -> None:
     place = BY_NAME[recorded["library"]].build([server(each) for each in recorded["servers"]])
     # Swift stores MD5 digests of its keys.
     swift = recorded["library"] == "Swift"
-    keys = [hashlib.md5(key, usedforsecurity=False).hexdigest().encode() if swift else key for key in KEYS]
-    assert "".join(str(place(key)) for key in keys) == recorded["places"]
+    keys = KEYS[recorded.get("keys", "ascii")]
+    keys = [hashlib.md5(key, usedforsecurity=False).hexdigest().encode() if swift else key for key in keys]
+    assert "".join(DIGITS[place(key)] for key in keys) == recorded["places"]
 
 
 def test_each_library_was_recorded() -> None:
@@ -63,6 +70,12 @@ def test_hashes_of_each_length(length: int, xxh64: int, xxh3: int) -> None:
 def test_single_precision_costs_some_rings_of_libmemcached_points() -> None:
     """Checked with libmemcached 1.1.4: with 40 digests, keys of 47 servers differ."""
     assert [libketama_hashes(number) for number in (3, 25, 47)] == [40, 39, 39]
+
+
+def test_package_of_npm_rounds_as_recorded() -> None:
+    """The numbers of servers up to 50 with which the ring of hashring 3.2.0 differs from that of libmemcached 1.1.4."""
+    differing = [number for number in range(1, 51) if npm_differs([Server("", 0)] * number)]
+    assert differing == [7, 14, 25, 28, 47, 49, 50]
 
 
 @pytest.mark.parametrize("port", [11211, 11212])

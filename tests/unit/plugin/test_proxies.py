@@ -214,19 +214,28 @@ def test_name_after_a_namespace_is_found_with_the_remedy(world: World, run: Run)
     ]
 
 
-@pytest.mark.parametrize("key", KEYS)
-def test_find_asks_only_the_pod_to_which_the_proxies_send_the_key(key: str, world: World, run: Run) -> None:
+@pytest.mark.parametrize(
+    ("key", "words", "slot"),
+    [
+        *((key, (), slot) for key, slot in KEYS.items()),
+        # As placements.json has them, recorded with memcached's proxy.
+        ("user:3:9", (), 1),
+        ("user:3:9", ("--base64",), 0),
+    ],
+)
+def test_find_asks_only_the_pod_to_which_the_proxies_send_the_key(
+    key: str, words: tuple[str, ...], slot: int, world: World, run: Run
+) -> None:
     use_slots(world, proxy_pod("front-a", 3), proxy_pod("front-b", 3))
     for stub in world.stubs:
         stub.replies = {**stub.replies, f"me {key}": ITEM.replace("user:7", key)}
-    result = run("find", "front", key)
-    slot = KEYS[key]
+    result = run("find", "front", key, *words)
     assert result.code == 0
     text = " ".join(result.output.split())
     assert f"The proxies of shop/front send this key to slot {slot} of 3 of Memcached sessions" in text
     asked = [number for number, stub in enumerate(world.stubs) if f"me {key}" in stub.commands]
     assert asked == [slot]
-    document = json.loads(run("find", "front", key, "-o", "json").output)
+    document = json.loads(run("find", "front", key, *words, "-o", "json").output)
     assert [each["pod"] for each in document["pods"]] == [f"sessions-{slot}"]
     assert [(each["slots"], each["slot"], each["proxies"]) for each in document["routes"]] == [(3, slot, 2)]
 
@@ -266,21 +275,24 @@ def test_find_without_the_key_names_the_search_in_all_pods(world: World, run: Ru
 
 
 @pytest.mark.parametrize(
-    ("cr", "key", "code", "sentence"),
+    ("cr", "words", "code", "sentence"),
     [
-        (proxy(), "k" * (LONGEST + 1), 2, "The slot of keys of more than 240 bytes is not known."),
+        (proxy(), ("k" * (LONGEST + 1),), 2, "The slot of keys of more than 240 bytes is not known."),
+        (proxy(), ("k" * 181, "--base64"), 2, "The slot of keys of more than 240 bytes in base64 is not known."),
         (
             {**proxy(), "status": proxy(states=STUCK, Degraded="ReferenceNotFound")["status"] | {"caches": []}},
-            "k",
+            ("k",),
             6,
             "MemcachedProxy front uses no slots: message of ReferenceNotFound",
         ),
     ],
-    ids=["long key", "no slots"],
+    ids=["long key", "long text", "no slots"],
 )
-def test_key_without_a_slot(cr: Object, key: str, code: int, sentence: str, world: World, run: Run) -> None:
+def test_key_without_a_slot(
+    cr: Object, words: tuple[str, ...], code: int, sentence: str, world: World, run: Run
+) -> None:
     world.kubectl.objects |= {PROXIES: [cr], "pods": []}
-    result = run("find", "front", key)
+    result = run("find", "front", *words)
     assert (result.code, result.error.startswith(sentence)) == (code, True)
 
 

@@ -2,14 +2,15 @@
 
 import json
 import random
-from collections.abc import Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pytest
 
 from kubectl_memcached.ring.libraries import LIBRARIES
 from kubectl_memcached.ring.matching import Cache, Candidate, Finding, Keys, compare
-from kubectl_memcached.ring.placements import Server
+from kubectl_memcached.ring.placements import Place, Server, md5, md5_digest, ring
 from kubectl_memcached.ring.sampling import MAX_KEYS, Sample, merged
 from kubectl_memcached.ring.sentences import agrees, sentences
 from kubectl_memcached.ring.servers import ServerList, forms, orders, ports
@@ -23,9 +24,9 @@ SLOTS: Final = (0, 1, 2)
 NAMES: Final = ["sessions-0", "sessions-1", "sessions-2"]
 
 
-def cache(size: int = 3, **spec: Any) -> Cache:
+def cache(size: int = 3, known: Mapping[int, str] = ADDRESSES, **spec: Any) -> Cache:
     """A cache whose pods have addresses."""
-    addresses = {slot: ADDRESSES[slot] for slot in range(size)}
+    addresses = {slot: known[slot] for slot in range(size)}
     return Cache(size, forms(memcached({"size": size, **spec}), addresses, {0: "10.96.0.7"}, size), addresses)
 
 
@@ -36,10 +37,16 @@ def keys(number: int, seed: int = 1) -> list[bytes]:
 
 
 def stored(
-    library: str, number: int, slots: Sequence[int] = SLOTS, label: str = FULL, prefix: bytes = b"", seed: int = 1
+    library: str,
+    number: int,
+    slots: Sequence[int] = SLOTS,
+    label: str = FULL,
+    prefix: bytes = b"",
+    seed: int = 1,
+    known: Mapping[int, str] = ADDRESSES,
 ) -> Keys:
     """Keys of a client with this list in the slots where it stores them."""
-    form = next((form for form in cache(4).forms if form.label == label), None)
+    form = next((form for form in cache(4, known).forms if form.label == label), None)
     servers = form and form.listed(slots)
     listed = servers or ServerList(label, (Server("", 0),) * len(slots), tuple(slots))
     client = Candidate(BY_NAME[library], listed)
@@ -88,6 +95,67 @@ def test_prefix_that_is_not_hashed() -> None:
     finding = compared(stored("php-memcached (ketama)", 300, prefix=b"memc.sess."))
     assert [match.candidate.prefix for match in finding.matches] == [b"memc.sess."]
     assert "adds a prefix to its keys" in " ".join(sentences(finding, NAMES, 10))
+
+
+IPV6: Final = {slot: f"fd00::{slot + 1}" for slot in range(4)}
+JAVA: Final = "spymemcached (ketama)"
+ADDRESS: Final = "addresses of pods"
+
+
+@pytest.mark.parametrize("known", [ADDRESSES, IPV6])
+@pytest.mark.parametrize(
+    ("library", "label"),
+    [
+        (JAVA, FULL),
+        (f"{JAVA[:-1]}, JDK 13 or earlier)", FULL),
+        ("ElastiCache's client", ADDRESS),
+        ("ElastiCache's client (JDK 13 or earlier)", ADDRESS),
+        ("pymemcache", ADDRESS),
+        ("pymemcache (bytes keys)", FULL),
+        ("NGINX or Cache::Memcached::Fast (ketama)", ADDRESS),
+    ],
+)
+def test_variants_are_recognized_only_where_they_differ(library: str, label: str, known: Mapping[int, str]) -> None:
+    finding = compare(stored(library, 300, label=label, known=known), cache(3, known))
+    expected = library if known is IPV6 or "JDK 13" not in library else BY_NAME[library].of
+    assert (summary(finding), finding.rest) == ([(expected, label, SLOTS)], [])
+
+
+@pytest.mark.parametrize(("size", "library"), [(6, "php-memcached (ketama)"), (7, "npm's memcached (ketama)")])
+def test_package_of_npm_is_one_client_with_each_number_of_servers(size: int, library: str) -> None:
+    known = {slot: f"10.1.0.{slot + 1}" for slot in range(size)}
+    used = cache(size, known)
+    (form,) = [each for each in used.forms if each.label == FULL]
+    servers = form.listed(range(size))
+    assert servers
+    place = BY_NAME["npm's memcached (ketama)"].build(servers.servers)
+    finding = compare([(key, place(key)) for key in keys(600)], used)
+    assert (summary(finding), finding.rest) == ([(library, FULL, tuple(range(size)))], [])
+    assert agrees(finding, size)
+
+
+def similar(servers: Sequence[Server]) -> Place:
+    """A ring of ketama with three points for each digest, as the option `hash_ring` of npm's memcached makes it."""
+    points = [
+        (point, index)
+        for index, each in enumerate(servers)
+        for number in range(40)
+        for point in struct.unpack_from("<3I", md5_digest(f"{each}-{number}".encode()))
+    ]
+    return ring(points, md5)
+
+
+def test_one_client_with_a_similar_ring_is_not_two_clients() -> None:
+    (form,) = [each for each in cache().forms if each.label == FULL]
+    servers = form.listed(SLOTS)
+    assert servers
+    place = similar(servers.servers)
+    finding = compared([(key, place(key)) for key in keys(1500)])
+    assert len(finding.matches) == 1
+    assert finding.rest
+    text = " ".join(sentences(finding, NAMES, 10))
+    assert "one library with a ring that is similar, but not known, stored all keys." in text
+    assert "different rings" not in text
 
 
 @pytest.mark.parametrize(
@@ -159,6 +227,15 @@ def elsewhere(number: int) -> Keys:
             [stored("dalli", 300, seed=2), stored("dalli", 300, label="addresses of pods", seed=3)],
             "The clients write the servers in different ways or orders: give all of them the same list.",
         ),
+        (
+            [stored("pymemcache", 300, seed=2), stored("pymemcache (bytes keys)", 300, seed=3)],
+            "pymemcache (bytes keys) lists the full DNS names of pods, port 11211. pymemcache looks for a key of the "
+            "type bytes on another server than for the same text as str: use one type in all clients.",
+        ),
+        (
+            [stored("python-memcached", 300, label="in the order of the slots")],
+            "python-memcached has the same ring as Cache::Memcached and Cache::Memcached::Fast.",
+        ),
         ([elsewhere(300)], "The 300 new keys do not lie where a known library looks for them:"),
     ],
 )
@@ -172,7 +249,8 @@ def test_share_that_is_almost_everything_is_not_everything() -> None:
     (result, *_) = sentences(finding, NAMES, 10)
     assert result == (
         "99.9 % of the 5,000 new keys lie where pymemcache with 3 servers looks for them; "
-        "0.1 % lie elsewhere: another client uses another ring or an old list."
+        "0.1 % lie elsewhere: other clients may use another ring or an old list, or one library with a ring that is "
+        "similar, but not known, stored all keys."
     )
     assert agrees(finding, 3)
 
@@ -201,6 +279,7 @@ def test_forms_of_the_servers() -> None:
         "short DNS names of pods": "sessions-0.sessions:11211",
         "short DNS names of the slots' Services": "sessions-0:11211",
         "addresses of pods": "10.1.0.9:11211",
+        "addresses of the slots' Services": "10.96.0.7:11211",
     }
     (pooled,) = forms(memcached({"identity": "Pooled"}), ADDRESSES, {}, 2)
     assert pooled.label == "addresses of pods"

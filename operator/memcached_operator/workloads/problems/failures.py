@@ -268,13 +268,13 @@ def _start_message(pod: Object, container: Container, state: Mapping[str, Any], 
 
 
 def _crash_message(pod: Object, container: Container, terminated: Mapping[str, Any], rules: PodRules) -> str:
-    code, reason = terminated.get("exitCode"), terminated.get("reason", "Error")
+    code, reason = terminated.get("exitCode", 0), terminated.get("reason", "Error")
     is_oom = reason == "OOMKilled"
     remedies = [] if is_oom else [f"see {logs(pod, container.name, previous=True)}"]
     if container.own_container is None:
         remedies.append(not_ours(pod, rules))
     elif is_oom:
         remedies.append(rules.advice(container.own_container.memory))
-    meaning = container.own_container.exits.get(code, "") if container.own_container and not is_oom else ""
+    meaning = "" if container.own_container is None or is_oom else container.own_container.exits.get(code, "")
     problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)}){meaning and f': {meaning}'}"
     return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"

@@ -34,9 +34,11 @@ spec:
     - {name: CACHE_PORT, value: "11211"}
 YAML
 packages/bin/kubectl version --client | head -n 1
+# shellcheck disable=SC2016 # Kubernetes replaces these references, not the shell.
 patch='{"spec":{"containers":[{"name":"app","env":[{"name":"CACHE_URL","value":"$(CACHE_HOST):$(CACHE_PORT)"}]}]}}'
 names() { python3 -c 'import json, sys; print(*(each["name"] for each in json.load(sys.stdin)["spec"]["containers"][0]["env"]))'; }
 patched=$(timeout 20 packages/bin/kubectl patch --local -f pod.yaml --type strategic -p "$patch" -o json | names)
+# shellcheck disable=SC2016
 set=$(timeout 20 packages/bin/kubectl set env --local -f pod.yaml 'CACHE_URL=$(CACHE_HOST):$(CACHE_PORT)' -o json | names)
 echo "kubectl patch:   $patched"
 echo "kubectl set env: $set"

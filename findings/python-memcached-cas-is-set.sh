@@ -37,7 +37,7 @@ fi
 export PYTHONPATH=$folder/packages
 timeout 100 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages python-memcached==1.62
 "$memcached" -u "$(id -un)" -s "$folder/memcached.socket" &
-for _ in $(seq 100); do [ -S memcached.socket ] && break || sleep 0.1; done
+for _ in $(seq 100); do if [ -S memcached.socket ]; then break; fi; sleep 0.1; done
 cat >check.py <<'PYTHON'
 import sys
 

@@ -24,7 +24,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export PYTHONPATH=$folder/packages
-timeout 100 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages aiohttp==3.14.5
+timeout 240 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages aiohttp==3.14.5
 cat >check.py <<'PYTHON'
 import asyncio
 import sys

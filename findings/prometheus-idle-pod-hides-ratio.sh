@@ -21,7 +21,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-timeout 90 apt-get -qq download prometheus=2.42.0+ds-5+deb12u1 2>download.log || { cat download.log; exit 1; }
+timeout 120 apt-get -qq download prometheus=2.42.0+ds-5+deb12u1 2>download.log || { cat download.log; exit 1; }
 dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool
 usr/bin/promtool --version | head -n 1
 cat >rules.yaml <<'YAML'

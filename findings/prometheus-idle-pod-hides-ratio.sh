@@ -23,7 +23,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 timeout 120 apt-get -qq download prometheus=2.42.0+ds-5+deb12u1 2>download.log || { cat download.log; exit 1; }
 dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool
-usr/bin/promtool --version | head -n 1
+usr/bin/promtool --version | sed -n 1p
 cat >rules.yaml <<'YAML'
 groups:
 - name: caches

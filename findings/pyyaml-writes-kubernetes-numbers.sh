@@ -58,5 +58,5 @@ if changed != {"089012345678": 89012345678, "0888": 888, "12e3": 12000, "1E5": 1
     sys.exit("CHANGED: kubectl reads other words as PyYAML means them.")
 print("As described: PyYAML quotes what PyYAML would read as a number, kubectl reads more words as numbers.")
 PYTHON
-packages/bin/kubectl version --client | head -n 1
+packages/bin/kubectl version --client | sed -n 1p
 timeout 60 python3 check.py

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A strategic merge patch puts a new environment variable before the existing ones, where its references are not resolved.
 #
-# Versions:   kubectl 1.37.1 (`--local` needs no cluster; the API server merges with the same library).
+# Versions:   kubectl 1.37.1 with `--local`, which needs no cluster.
 # Guess:      Merging by name keeps the existing variables where they are and adds the new one at the end of the list.
 # Behaviour:  Elements that only the patch contains come first, in front of all others. `kubectl set env` and a JSON
 #             patch of `/env/-` add at the end.

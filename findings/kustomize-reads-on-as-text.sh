@@ -7,9 +7,7 @@
 # Behaviour:  kustomize writes words such as on, yes and y with quotes, so they arrive as text. `-f` reads the same
 #             words as booleans. Exponents and octal numbers become numbers both ways.
 # Matters:    A ConfigMap or an environment variable with `tls: on` works for months with -k, and `apply -f`, a GitOps
-#             tool or Helm with the same file is rejected (cannot unmarshal bool into … string). In a custom resource
-#             with a free-form field, both are accepted, with different values: the drift cannot be removed. Quote
-#             them.
+#             tool or Helm with the same file sends a boolean instead of a text. Quote such words.
 #
 # Output:
 #   Client Version: v1.37.1

@@ -6,7 +6,7 @@
 # Behaviour:  `mg KEY t` (and exp= of `me` and `lru_crawler metadump`) reports no TTL as -1. As a TTL of ms, touch,
 #             set or mg, -1 means expired: the answer is HD, TOUCHED or STORED, and the item is gone.
 # Matters:    A program that copies items to another server, or that rewrites an item and keeps its TTL, loses every
-#             item that never expires, without an error. It must send T0 for t-1.
+#             item that never expires, without an error.
 #
 # Output:
 #   memcached 1.6.45

@@ -6,8 +6,7 @@
 # Behaviour:  gets stores the token only if the client was made with cache_cas=True, which is not the default. Without
 #             a token, cas sends a plain `set`, which succeeds.
 # Matters:    A read-modify-write loop with gets and cas looks right and loses updates, exactly when two clients meet.
-#             No error and no log line shows it. Other clients raise an error (pylibmc) or take the token as an
-#             argument (pymemcache).
+#             No error and no log line shows it.
 #
 # Output:
 #   memcached 1.6.45

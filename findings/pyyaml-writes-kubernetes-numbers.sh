@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Strings that PyYAML writes without quotes become numbers or booleans in kubectl and the API server.
 #
-# Versions:   PyYAML 6.0.3, kubectl 1.37.1 (the API server uses the same YAML library).
+# Versions:   PyYAML 6.0.3, kubectl 1.37.1.
 # Guess:      Both implement YAML 1.1, so what yaml.safe_dump leaves without quotes is a string for kubectl too.
 # Behaviour:  For PyYAML, decimal digits with a leading 0 and an 8 or 9, exponents without a dot, 0o… and y are
 #             strings, which it writes without quotes. kubectl reads them as numbers or booleans.
 # Matters:    Account numbers, build numbers and short commit hashes in labels, annotations, environment variables and
-#             Secrets' stringData of generated manifests: the API server rejects the manifest (cannot unmarshal number
-#             into … string), or, where a number is allowed, stores another value. Write JSON, which is YAML, or quote
-#             all strings.
+#             Secrets' stringData of generated manifests have another type or another value than the program wrote. Write
+#             JSON, which is YAML, or quote all strings.
 #
 # Output:
 #   Client Version: v1.37.1

@@ -353,6 +353,8 @@ class Reference(Generic[Part]):
     no plan, as a pod."""
     shows: Callable[[Object], Any] = lambda _: None
     """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
+    unknown: Callable[[Object], str] = lambda _: ""
+    """Why it is not known which objects an object names, as a sentence; empty if it is. Of pods only."""
 
 
 @dataclass(frozen=True)

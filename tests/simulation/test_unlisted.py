@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from datetime import UTC, datetime
 from typing import Any, Final
 from unittest import mock
 from unittest.mock import ANY
@@ -10,11 +11,14 @@ import pytest
 
 from faults.sandbox import LONG_SYNC_PERIOD
 from faults.state import is_ready
+from memcached_api import conditions as c
+from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube.client import ApiClient, Page
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.reconcile.reverts import LIMIT
+from memcached_operator.status.lists import kept_status
 from simulation.test_proxies import SETTLED, World, both, run
 from simulation.test_proxy_faults import CODES, cannot, failing_lists
 
@@ -52,6 +56,21 @@ def test_status_says_that_children_cannot_be_listed(failing: Resource, code: int
         assert all(is_ready(world.get(*each)) for each in concerned)
 
     run(scenario)
+
+
+def test_failure_that_was_known_before_stays_while_lists_fail() -> None:
+    """It may have ended, but nothing says so."""
+    kept = [
+        {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": "0 of 3"},
+        {"type": "Degraded", "status": "True", "reason": "PodsCrashing", "message": "Pod cache-0 crashes"},
+    ]
+    cr = {"metadata": {"name": "cache"}, "status": {"observedGeneration": 1, "conditions": kept}}
+    outcome = Outcome((Problem(c.ROLLING_OUT, "Nothing is changed: the list failed", blocks=False),))
+    status = kept_status(Snapshot(cr), outcome, datetime.now(UTC)).status
+    found = {each["type"]: each for each in status["conditions"]}
+    assert [found["Available"], found["Degraded"]] == kept
+    assert (found["Ready"]["status"], found["Ready"]["reason"]) == ("False", "PodsCrashing")
+    assert status["observedGeneration"] == 1
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -386,6 +386,22 @@ FIRING: Final[Mapping[str, Case]] = {
 """Each alert at least once."""
 
 SILENT: Final[Mapping[str, Case]] = {
+    "evictions of 6 minutes": Case(
+        {
+            **_evictions(60),
+            f'memcached_slab_items_evicted_total{{slab="5",{POD}}}': "0+0x10 600+600x5 3600+0x44",
+        },
+        50,
+        steady=40,
+    ),
+    "two pods with an old failure are seen one after the other": Case(
+        {
+            f'memcached_slab_items_outofmemory_total{{slab="7",{POD}}}': "_x20 3+0x40",
+            f'memcached_slab_items_outofmemory_total{{slab="7",{OTHER}}}': "_x22 3+0x40",
+        },
+        50,
+        steady=40,
+    ),
     "healthy": Case({}, 60),
     "a memcached is restarted": Case({f"memcached_up{{{POD}}}": "1+0x20 0+0x3 1+0x30"}, 25),
     "pods are replaced": Case({f"up{{{POD}}}": "1+0x20 _x3 1+0x30", f"memcached_up{{{POD}}}": "1+0x20 _x3 1+0x30"}, 25),

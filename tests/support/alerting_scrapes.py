@@ -1,4 +1,4 @@
-"""The cases of `support.alerting` in which alerts of caches fire, with slow and with lost scrapes."""
+"""The cases of `support.alerting` in which alerts of caches fire, with slow scrapes, of which some are left out."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,11 @@ from memcached_operator.memcached.alerts.caches import ALERTS
 from support.alerting import FIRING, Case
 
 EVERY: Final = {2: 6, 4: 0}
-"""Minutes between two scrapes, and of how many of them one is lost; 0: none. Prometheus drops a sample after 5 minutes,
-so that an alert needs one in less than this time."""
+"""Minutes between two scrapes, and of how many of them one is left out; 0: none. Prometheus drops a sample after 5
+minutes, so that an alert needs one in less than this time."""
 MINUTES: Final = 60
 STEADY: Final = 24
-"""Minutes in which alerts do not flap. With the first value of EVERY, a scrape is lost every 12 minutes."""
+"""Minutes in which alerts do not flap. With the first value of EVERY, a scrape is left out every 12 minutes."""
 NAMES: Final = {alert.name for alert in ALERTS if "[" in alert.expr or " offset " in alert.expr}
 """The alerts that use more than the last sample."""
 _VALUES: Final = re.compile(r"([0-9.]+)\+([0-9]+)x[0-9]+")
@@ -20,7 +20,7 @@ _VALUES: Final = re.compile(r"([0-9.]+)\+([0-9]+)x[0-9]+")
 
 
 def _values(text: str, minutes: int, one_of: int) -> str:
-    """Values of every minute → those of scrapes every so many minutes. `one_of`: so many scrapes, one is lost."""
+    """Values of every minute → those of scrapes every so many minutes. `one_of`: so many scrapes, one is left out."""
     match = _VALUES.fullmatch(text)
     assert match, text
     start, step = float(match[1]), float(match[2])

@@ -18,7 +18,7 @@ MAX_KEPT_LENGTH = 250
 """Characters of a warning about a kept error, which includes the remedy. The API server may truncate those of 256."""
 
 MAX_INTERVAL: Final = 120
-"""Seconds between two scrapes. Prometheus drops a sample after 300 s, and a scrape may be lost."""
+"""Seconds between two scrapes. Prometheus drops a sample after 300 s, and may leave out a scrape."""
 
 
 def decode_valid(decode: Callable[[Any], Spec], old: Any) -> Spec | None:

@@ -36,9 +36,9 @@ MIN_PAGE, MAX_OBJECTS = 16, 128
 """Objects in the first page of a list, and in a later one of small objects. The API server holds a whole page, whatever
 its size: 128 MiB of the largest objects."""
 
-PAGES, LISTS = 2, 64
-"""Maximum pages that are read at the same time, and that are requested. So lists that hang, such as those of one
-resource in many namespaces, do not delay the others."""
+PAGES, LISTS = 2, 16
+"""Maximum pages that are read at the same time, and first pages that are requested, which are small. So lists that
+hang, such as those of one resource in many namespaces, delay the others by at most REQUEST_TIMEOUT for each 16."""
 
 MAX_ERROR = 2**16
 """Bytes that are read of an error response of a watch."""
@@ -170,7 +170,8 @@ class ApiClient:
         self._server = config.server
         self._session = session
         self._writes = None if leadership is None else _Writes(leadership)
-        self._lists, self._pages = asyncio.Semaphore(LISTS), asyncio.Semaphore(PAGES)
+        self._lists, self._later = asyncio.Semaphore(LISTS), asyncio.Semaphore(PAGES)
+        self._pages = asyncio.Semaphore(PAGES)
         self._large_line = asyncio.Lock()
 
     async def request(
@@ -266,7 +267,9 @@ class ApiClient:
         path = resource.path(namespace)
         request = f"GET {path}"
         limit = bodies.MAX_PAGE if size > 1 else bodies.MAX_BODY
-        async with self._lists:
+        # A later page follows soon after one that was answered.
+        requesting = self._lists if size <= MIN_PAGE else self._later
+        async with requesting:
             payload = await self._send("GET", path, None, JSON, {**params, "limit": str(size)}, limit, self._pages)
         response = _decode(payload, _LISTS, request)
         type_meta = {"apiVersion": resource.api_version, "kind": resource.kind}

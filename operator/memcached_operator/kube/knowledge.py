@@ -41,6 +41,8 @@ class Knowledge:
     """The last LASTING lists have failed."""
     failures: int = field(default=0, compare=False)
     """The failed lists in a row."""
+    others: int = field(default=0, compare=False)
+    """The last of them with another code than `code`."""
 
     @property
     def has_failed(self) -> bool:
@@ -51,13 +53,16 @@ class Knowledge:
         """After a failed list: what has been listed before is still known. A resource that was not served may be.
 
         The code and the message stay the same while the code does, and while the API server is not available, whatever
-        the code: a status that contains the message causes no writes.
+        the code: a status that contains the message causes no writes. Of a failure that lasts, they change only when
+        LASTING lists in a row have failed with another code: codes can alternate, such as those of several servers.
         """
         state = self.state if self.state is State.LISTED else State.UNLISTED
         failures = self.failures + 1
         lasts = failures >= LASTING
         if code == self.code or (self.code is not None and _is_unavailable(self.code) and _is_unavailable(code)):
-            return replace(self, state=state, lasts=lasts, failures=failures)
+            return replace(self, state=state, lasts=lasts, failures=failures, others=0)
+        if self.lasts and self.others + 1 < LASTING:
+            return replace(self, state=state, failures=failures, others=self.others + 1)
         return Knowledge(state, code, error[:MAX_ERROR], lasts, failures)
 
     @property

@@ -15,6 +15,7 @@ from typing import Literal
 
 from memcached_operator import metrics
 from memcached_operator.kube.client import ApiClient, ApiError
+from memcached_operator.kube.knowledge import LASTING
 from memcached_operator.kube.resource import Key, Object, Resource
 
 log = logging.getLogger(__name__)
@@ -133,7 +134,7 @@ async def run_reflectors(
 async def _list_and_watch(
     client: ApiClient, reflector: Reflector, list_func: ListFunc, on_event: EventHandler, max_backoff: float
 ) -> None:
-    backoff = MIN_BACKOFF
+    backoff, forbidden = MIN_BACKOFF, 0
     while True:
         started = time.monotonic()
         reason, min_delay, failed = "closed early", 0.0, False
@@ -150,9 +151,11 @@ async def _list_and_watch(
             if not reflector.is_missing(error):
                 log.warning("cannot list or watch %s: %s", reflector, explain(error))
             reason, min_delay = str(error.code or error.reason), error.retry_after or 0.0
-            if error.code in (403, 410) or reflector.is_missing(error):
+            forbidden = forbidden + 1 if error.code == 403 else 0
+            if error.code == 410 or forbidden >= LASTING or reflector.is_missing(error):
                 # The resourceVersion has expired, or a right is missing. A list reveals objects deleted in the
-                # meantime, and what is not known any more.
+                # meantime, and says what is not known any more.
+                forbidden = 0
                 reflector.version = ""
         if time.monotonic() - started >= MIN_WATCH_DURATION:
             backoff = MIN_BACKOFF

@@ -11,6 +11,9 @@ from memcached_operator.kube.resource import nested_map
 MAX_SLOTS: Final = 1000
 """The most slots of a Memcached (`memcached_api.memcached.rules.spec`). A kind imports no other one."""
 
+MAX_UID: Final = 63
+"""Characters of a uid: anyone who can create a pod writes its ring, and many rings are kept at the same time."""
+
 
 @dataclass(frozen=True)
 class Ring:
@@ -34,7 +37,9 @@ def ring_of(obj: Mapping[str, Any]) -> Ring | None:
     uid, _, servers = rest.partition("/")
     is_number = servers.isdecimal() and servers.isascii() and len(servers) <= len(str(MAX_SLOTS))
     is_name = len(name) <= MAX_NAME_LENGTH and matches(LABEL, name)
-    return Ring(name, uid, int(servers)) if is_name and is_number and 0 < int(servers) <= MAX_SLOTS else None
+    if not (is_name and is_number and len(uid) <= MAX_UID and 0 < int(servers) <= MAX_SLOTS):
+        return None
+    return Ring(name, uid, int(servers))
 
 
 def next_ring(now: Ring | None, wanted: Ring, *, ready: bool) -> Ring:

@@ -16,7 +16,7 @@ from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.references import shows
 from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
-from memcached_operator.memcachedproxy.target import target_of
+from memcached_operator.memcachedproxy.target import CORRECT, target_of
 from memcached_operator.shared import pause
 from memcached_operator.shared.containers import SURGE
 from memcached_operator.shared.dns import host
@@ -115,7 +115,7 @@ def _needs_list(snapshot: Snapshot) -> bool:
     rollout = deployment_rollout(live)
     is_updated = rollout.current and rollout.size == rollout.replicas == rollout.updated
     is_lower = any(servers > used.get(name, 0) for name, servers in shows(snapshot.cr).items())
-    return is_lower and (live is None or is_updated) and not any(ring_of(pod) is None for pod in snapshot.pods)
+    return is_lower and (live is None or is_updated) and not _has_unknown(snapshot)
 
 
 RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, ring_of)
@@ -124,12 +124,11 @@ RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, ring_of)
 
 def _unknown_rings(snapshot: Snapshot) -> Iterator[str]:
     """A notice that slots are kept for pods without a ring."""
-    if names := sorted(pod["metadata"]["name"] for pod in snapshot.pods if ring_of(pod) is None):
-        more = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
-        yield (
-            f"Pod {names[0]}{more} no valid annotation {RING_ANNOTATION}, so no slot of the Memcached is removed. "
-            "Correct the policy or the client that removes or changes it"
-        )
+    if _has_unknown(snapshot):
+        names = sorted(pod["metadata"]["name"] for pod in snapshot.pods if ring_of(pod) is None)
+        pod = f"Pod {names[0]}" if names else "A pod"
+        verb = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
+        yield f"{pod}{verb} no valid annotation {RING_ANNOTATION}, so no slot of the Memcached is removed. {CORRECT}"
 
 
 def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from memcached_api.annotations import RING_ANNOTATION
 from memcached_operator.kind import Reference, Snapshot
+from memcached_operator.kube import texts
 from memcached_operator.kube.resource import DEPLOYMENTS, Object
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, Cache, Slots, cache_of, obstacle, shows
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
@@ -65,5 +67,15 @@ def _names(pod: Object) -> Iterator[str]:
     yield from _used_by(pod)
 
 
-POD_REFERENCE: Final[Reference[Any]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by)
+def ringless(pod: Object) -> str:
+    """Why it is not known which slots a pod uses; empty if it is, or if the pod has ended."""
+    if has_completed(pod) or ring_of(pod) is not None:
+        return ""
+    name = texts.name(pod["metadata"]["name"])
+    return f"No slot is removed, because pod {name} has no valid annotation {RING_ANNOTATION}. {CORRECT}"
+
+
+CORRECT: Final = "Correct the policy or the client that removes or changes it"
+
+POD_REFERENCE: Final[Reference[Any]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by, unknown=ringless)
 """The Memcached whose slots a pod uses. It shows the same as a MemcachedProxy."""

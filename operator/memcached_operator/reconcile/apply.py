@@ -1,7 +1,7 @@
 """Applies the desired children of one object with as few writes as possible."""
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -74,25 +74,29 @@ class Applier:
             for key, child in missing
         )
 
-    def may_write_workload(self, kind: ReconciledKind, cr: Object, desired: Iterable[Object]) -> bool:
-        """Whether no write of a workload waits, because other clients have changed that too often."""
+    def waiting_workloads(self, kind: ReconciledKind, cr: Object, desired: Iterable[Object]) -> dict[Key, float]:
+        """The workloads whose write waits, because other clients have changed them too often, and the seconds."""
         workloads = {each.resource for each in kind.workloads}
-        return not any(
-            self.reverts.delay(cr, key, build_intent(cr, child))
-            for child in desired
-            if (key := kind.key_of(child)).resource in workloads
-        )
+        keys = ((key, child) for child in desired if (key := kind.key_of(child)).resource in workloads)
+        delays = {key: self.reverts.delay(cr, key, build_intent(cr, child)) for key, child in keys}
+        return {key: delay for key, delay in delays.items() if delay > 0}
 
     def _is_in_the_way(self, key: Key) -> bool:
         """Whether the deletion of an earlier child is awaited. After it, the owner is reconciled again."""
         return self._cache.entry(key) is not None and self._rechecks.is_waiting(key)
 
     async def apply_all(
-        self, kind: ReconciledKind, snapshot: Snapshot, desired: Iterable[Object], failures: int = 0
+        self,
+        kind: ReconciledKind,
+        snapshot: Snapshot,
+        desired: Iterable[Object],
+        failures: int = 0,
+        waiting: Mapping[Key, float] | None = None,
     ) -> Result:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
+        `waiting`: workloads that are not written now, and the seconds until they may be. No child is deleted then.
         Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it.
         """
         template_remedy = partial(kind.template_remedy, snapshot.cr) if kind.template_remedy else None
@@ -102,7 +106,8 @@ class Applier:
             key = kind.key_of(child)
             desired_keys.add(key)
             intended = build_intent(snapshot.cr, child)
-            if (delay := self.reverts.delay(snapshot.cr, key, intended)) > 0:
+            delay = (waiting or {}).get(key) or self.reverts.delay(snapshot.cr, key, intended)
+            if delay > 0:
                 written.add(key)
                 result.requeue(delay)
                 continue
@@ -114,7 +119,7 @@ class Applier:
                 written.add(key)
         self.reverts.remember(snapshot.cr, frozenset(written))
         result.end(snapshot.cr["kind"])
-        for resource in filter(snapshot.is_listed, kind.owns):
+        for resource in () if waiting else filter(snapshot.is_listed, kind.owns):
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from memcached_api import conditions as c
 from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
@@ -312,26 +313,29 @@ class Reconciler:
         }
         return frozenset(found)
 
-    async def _find_users(self, key: Key) -> Result | None:
+    async def _find_users(self, key: Key) -> str:
         """List the pods that may use what a plan removes: their events may be late, or their owner deleted before them.
 
-        Raises StaleError if one of them was not known. The result of a failed list; None if the plan can be applied.
+        Returns why it is not known what one of them uses, as a sentence; empty if it is. Raises StaleError if one of
+        them was not known, and ApiError.
         """
-        found = False
-        try:
-            for kind in self._kinds.values():
-                if any(each.resource == key.resource for each in kind.pod_references):
-                    pages = self._client.list(PODS, key.namespace, f"{SELECTOR},{NAME}={kind.app_name}")
-                    async for page in pages:
-                        for pod in page.items:
-                            found |= self._is_new_user(key, pod)
-        except ApiError as error:
-            result = Result(tolerant=self._queue.failures(key) + 1 < DEGRADED_THRESHOLD)
-            result.fail(error, f"Pods that may use removed slots cannot be listed: {error}")
-            return result
+        found, unknown = False, ""
+        for kind in self._kinds.values():
+            for reference in (each for each in kind.pod_references if each.resource == key.resource):
+                pages = self._client.list(PODS, key.namespace, f"{SELECTOR},{NAME}={kind.app_name}")
+                async for page in pages:
+                    for pod in page.items:
+                        found |= self._is_new_user(key, pod)
+                        unknown = unknown or reference.unknown(pod)
         if found:
             raise StaleError
-        return None
+        return unknown
+
+    def _users_unlisted(self, key: Key, error: ApiError) -> Result:
+        """The result while those pods cannot be listed."""
+        result = Result(tolerant=self._queue.failures(key) + 1 < DEGRADED_THRESHOLD)
+        result.fail(error, f"Pods that may use removed slots cannot be listed: {error}")
+        return result
 
     def _is_new_user(self, key: Key, pod: Object) -> bool:
         """Whether a pod names an object, which was not known. Raises ApiError if there are too many pods to keep it."""
@@ -348,14 +352,20 @@ class Reconciler:
             # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()
         cr = snapshot.cr
-        removes = plan.removes_named and self._applier.may_write_workload(kind, cr, plan.children)
-        if removes and (failed := await self._find_users(key)) is not None:
-            return failed
+        waiting, unknown = (self._applier.waiting_workloads(kind, cr, plan.children) if plan.removes_named else {}), ""
+        if plan.removes_named and not waiting:
+            try:
+                unknown = await self._find_users(key)
+            except ApiError as error:
+                return self._users_unlisted(key, error)
+            waiting = dict.fromkeys(_workload_keys(kind, key) if unknown else (), RELIST_PERIOD)
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             with self._cooldown.guard(key, cr["metadata"]["uid"]):
                 await ensure_exists(self._client, self._cache, key, cr)
-        result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key))
+        result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key), waiting)
+        if unknown:
+            result.block(Problem(c.WAITING_FOR_PROXIES, unknown), RELIST_PERIOD)
         self._recorder.record(cr, result.reports)
         if result.rollouts:
             self._status.begin_rollout(key)

@@ -58,7 +58,10 @@ def kept_status(snapshot: Snapshot, outcome: Outcome, _: datetime) -> DesiredSta
         degraded = _condition(c.DEGRADED, c.TRUE, c.APPLY_FAILED, message)
     else:
         progressing = _condition(c.PROGRESSING, c.TRUE, c.ROLLING_OUT, message)
-        degraded = _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, f"No component has failed, but {message}")
+        degraded = _condition(c.DEGRADED, c.FALSE, c.AS_EXPECTED, message)
+        # What has failed before has not ended as far as is known.
+        if before.get(c.DEGRADED, degraded)["status"] == c.TRUE:
+            degraded = before[c.DEGRADED]
     observed = (available, progressing, degraded)
     return DesiredStatus({**status, "conditions": [*observed, ready(*observed)]})
 

@@ -15,7 +15,7 @@ from kubectl_memcached.cluster.sessions import for_each, recovered, session
 from kubectl_memcached.commands.options import cluster_command, name_argument, output_option, pods_option
 from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model.pods import Pod
-from kubectl_memcached.model.statistics.replies import Stats, by_class, parse_stats
+from kubectl_memcached.model.statistics.replies import HITS, Stats, by_class, parse_stats, summed
 from kubectl_memcached.progress import progress
 
 SLABS: Final = {
@@ -100,8 +100,14 @@ def _as_tables(kind: str | None, replies: Sequence[Reply]) -> None:
 
 def _by_class(values: Stats, columns: dict[str, str], width: int) -> list[RenderableType]:
     names = ["CLASS", *columns.values()]
-    rows = [[str(slab), *(counters.get(name, "-") for name in columns)] for slab, counters in by_class(values).items()]
+    rows = [[str(slab), *(_shown(counters, name) for name in columns)] for slab, counters in by_class(values).items()]
     return output.tables(names, rows, width, right=names)
+
+
+def _shown(counters: Stats, name: str) -> str:
+    """A value in a table. Hits include those that set the time to live."""
+    hits = summed(counters, *HITS) if name in HITS else None
+    return counters.get(name, "-") if hits is None else f"{hits:.0f}"
 
 
 def _groups(console: Console, replies: Sequence[Reply]) -> Iterator[list[Reply]]:

@@ -122,10 +122,12 @@ def test_pods_that_do_not_fit_follow_below(run: Run) -> None:
 
 
 def test_values_by_slab_class(world: World, run: Run) -> None:
-    world.use(memcached(), slabs=lines({"12:chunk_size": 1184, "2:chunk_size": 120, "active_slabs": 2}))
+    hits = {"2:get_hits": 7, "2:touch_hits": 5}
+    world.use(memcached(), slabs=lines({"12:chunk_size": 1184, "2:chunk_size": 120, **hits, "active_slabs": 2}))
     document = json.loads(run("stats", "sessions", "--slabs", "-o", "json").output)
     classes = document["pods"][0]["stats"]["classes"]
-    assert list(classes.items()) == [("2", {"chunk_size": "120"}), ("12", {"chunk_size": "1184"})]
+    assert classes == {"2": {"chunk_size": "120", "get_hits": "7", "touch_hits": "5"}, "12": {"chunk_size": "1184"}}
+    assert [row.split()[-1] for row in run("stats", "sessions", "--slabs").output.splitlines()[2:4]] == ["12", "-"]
 
 
 def test_pod_of_another_cache_is_an_error(run: Run) -> None:

@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable
-from dataclasses import replace
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import msgspec
 import pytest
@@ -138,18 +137,9 @@ async def _denied(text: str) -> str:
 
 def users_unlisted(text: str) -> str:
     """The problem of the list of the pods that may use removed slots."""
-    return asyncio.run(_users_unlisted(text))
-
-
-async def _users_unlisted(text: str) -> str:
-    async def failing(*_: Any) -> AsyncGenerator[Any]:
-        raise ApiError(403, "Forbidden", text)
-        yield
-
-    client, key = cast("ApiClient", SimpleNamespace(list=failing, get=failing)), Key(MEMCACHEDS, "test", "cache")
-    kind = replace(KIND, pod_references=(SimpleNamespace(resource=MEMCACHEDS),))
-    reconciler = Reconciler(client, whole_cache(), Queue[Key]("test"), [kind])
-    result = await vars(Reconciler)["_find_users"](reconciler, key)
+    client, key = cast("ApiClient", SimpleNamespace(list=None, get=None)), Key(MEMCACHEDS, "test", "cache")
+    reconciler = Reconciler(client, whole_cache(), Queue[Key]("test"), [KIND])
+    result: Result = vars(Reconciler)["_users_unlisted"](reconciler, key, ApiError(403, "Forbidden", text))
     return result.problems[0].message
 
 

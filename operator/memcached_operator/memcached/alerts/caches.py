@@ -84,9 +84,12 @@ def _of_pod(metric: str) -> str:
 def _grows(series: str) -> str:
     """The series of a counter that has grown in the last 5 minutes, whatever the interval of the scrapes.
 
+    For 5 minutes, a series that Prometheus sees for the first time counts as growing: an alert waits for longer if it
+    joins pods, which are scraped at different times.
+
     `increase` needs two samples in its range. In Prometheus 3, 5 minutes have fewer with scrapes every 3 minutes, and
-    with scrapes every 2 minutes of which one is lost. A comparison needs only the last sample, which expires after 5
-    minutes.
+    with scrapes every 2 minutes of which one is left out. A comparison needs only the last sample, which expires after
+    5 minutes.
     """
     return f"({series} > 0 unless {series} == {series} offset 5m)"
 
@@ -122,7 +125,7 @@ ALERTS: Final = (
         Severity.WARNING,
         "15m",
         f"{_of_pod('memcached_agent_hit_ratio')} < {_of_pod('memcached_agent_target_hit_ratio')}"
-        f" and {_of_pod('memcached_agent_warm')} == 1 and sum {_BY_POD} (rate({_GETS}[15m])) >= 1",
+        f" and {_of_pod('memcached_agent_warm')} == 1 and sum {_BY_POD} (rate({_GETS}[10m])) >= 1",
         "A slot is cold after its warm-up",
         f"The warm-up of {_POD} has ended, and its hit ratio is still {_PERCENT}.",
     ),
@@ -130,7 +133,7 @@ ALERTS: Final = (
         "MemcachedEvictsYoungItems",
         Severity.WARNING,
         "15m",
-        f"sum {_BY} (rate(memcached_slab_items_evicted_total{{{SELECTOR}}}[15m])"
+        f"sum {_BY} (rate(memcached_slab_items_evicted_total{{{SELECTOR}}}[10m])"
         f" and memcached_slab_items_evicted_time_seconds{{{SELECTOR}}} < {YOUNG}) > 0"
         f" and max {_BY} (memcached_malloced_bytes{{{SELECTOR}}} / memcached_limit_bytes{{{SELECTOR}}}) >= 0.9",
         "A cache is full and evicts items that are in use",
@@ -174,7 +177,7 @@ ALERTS: Final = (
     Alert(
         "MemcachedOutOfMemory",
         Severity.WARNING,
-        "5m",
+        "8m",
         f"max by ({', '.join(CACHE)}, slab) "
         + _grows(f'memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}'),
         "A cache has no memory for items of a size",

@@ -17,7 +17,9 @@ MAX_TEXT: Final = 1000
 _NAME: Final = re.compile(r"[-\w.:/@+~\[\]]+", re.ASCII)
 """One word with the characters of names, images, times, and paths of fields."""
 
-_SENTENCES: Final = re.compile(r"[.;!?][\"'`)\]]*\s|kubectl|[|&`]|\$\(|(?-i:[a-z][.;!?][A-Z])|[^\0-\x7f…]", re.IGNORECASE)
+_SENTENCES: Final = re.compile(
+    r"[.;!?][\"'`)\]]*\s|kubectl|[|&`]|\$\(|(?-i:[a-z][.;!?][A-Z])|[^\0-\x7f…]", re.IGNORECASE
+)
 """The end of a sentence before another one, or a command. Other scripts have characters that look like these. A text
 without any is one clause."""
 

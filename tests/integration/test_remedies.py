@@ -157,9 +157,13 @@ def test_pods_that_kubernetes_stops_have_one_event_each_and_then_a_notice(
         found = await client.request("GET", path, params={"fieldSelector": "reason=PodDisrupted"})
         return sorted(each["metadata"]["name"] for each in found["items"])
 
+    async def running(client: ApiClient) -> list[Object]:
+        return [each for each in await pods_of(client, namespace) if each["status"]["phase"] == "Running"]
+
     async def stop(client: ApiClient, number: int) -> None:
         await wait_until_ready(client, namespace)
-        (pod,) = [each for each in await pods_of(client, namespace) if each["status"]["phase"] == "Running"]
+        # The status of a pod that has just been replaced may be that of the pod before.
+        (pod,) = await eventually(partial(running, client))
         failed = {"phase": "Failed", "reason": "Evicted", "message": f"{EVICTED}. "}
         path = f"{PODS.path(namespace, pod['metadata']['name'])}/status"
         await client.request("PATCH", path, {"status": failed}, "application/merge-patch+json")

@@ -11,7 +11,7 @@
 #             the operator believes that its write failed. A counter of requests, or a limit for them, sees half of
 #             them. PATCH (apply) is not repeated.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   aiohttp 3.14.5
 #   GET    -> received 2 times, result: 200
 #   PUT    -> received 2 times, result: 200

@@ -9,7 +9,7 @@
 # Matters:    In clusters with IPv6 only, a list of the addresses of pods or Services cannot be used by these
 #             libraries. Use DNS names, or another library.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   pymemcache               stored
 #   python-binary-memcached  stored

@@ -10,7 +10,7 @@
 #             cache. Init containers have an order too. List all elements of the list in the patch, in the right
 #             order.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   Client Version: v1.37.1
 #   kubectl patch:   CACHE_URL CACHE_HOST CACHE_PORT
 #   kubectl set env: CACHE_HOST CACHE_PORT CACHE_URL

@@ -9,7 +9,7 @@
 # Matters:    A ConfigMap or an environment variable with `tls: on` works for months with -k, and `apply -f`, a GitOps
 #             tool or Helm with the same file sends a boolean instead of a text. Quote such words.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   Client Version: v1.37.1
 #   Kustomize Version: v5.8.1
 #   kubectl -f: {"flags": 420, "hash": 12000, "mode": true, "time": "22:30", "tls": true}

@@ -8,7 +8,7 @@
 #             time of its first write. A `mg KEY T5000` or touch must follow. The flags that an append sends are
 #             ignored in the same way.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   ms log 1 MA T5000 (append)               -> HD
 #   mg log t                                 -> HD t100

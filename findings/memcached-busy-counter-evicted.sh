@@ -10,7 +10,7 @@
 #             Read the counter now and then (get, or gat to extend its time), or keep counters in a cache of their
 #             own.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   incremented  used once per 5,000 sets: evicted after 27 rounds
 #   arithmetic   used once per 5,000 sets: evicted after 27 rounds

@@ -10,7 +10,7 @@
 #             slow computation). Its cas overwrites the newer value, which it has never seen. After a lost connection,
 #             read again before a cas, or let the clients choose tokens (meta flag E).
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   client A: gets stock                     -> VALUE stock 0 2 2 | 10 | END
 #   memcached is replaced by an empty one

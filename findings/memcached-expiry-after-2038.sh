@@ -9,7 +9,7 @@
 #             `practically never`, is such a time today; later, 30 days are. A write that says STORED then never hits.
 #             Use 0 for `never`.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   set text 0 2147483647 1                  -> STORED
 #   mg text v                                -> VA 1 | x

@@ -10,7 +10,7 @@
 # Matters:    Old dashboards and rules alert on listen_disabled_num (memcached_connections_listener_disabled_total in
 #             exporters) and stay green while two thirds of the clients are rejected. Alert on rejected_connections.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   61 clients, 43 of them rejected
 #   max_connections 32

@@ -8,7 +8,7 @@
 # Matters:    A lock that is taken with `add lock 0 1` is free again after 0 to 1 s, half of the time in less than 0.5
 #             s: two workers run at once. A lock or a lease for n seconds needs TTL n + 1.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   20 locks with TTL 1: the shortest lived 0.03 s, the longest 0.99 s
 #   As described: a TTL of n seconds lasts from n - 1 to n seconds.

@@ -8,7 +8,7 @@
 # Matters:    A program that copies items to another server, or that rewrites an item and keeps its TTL, loses every
 #             item that never expires, without an error.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   mg old t                                 -> HD t-1
 #   ms copy 1 T-1                            -> HD

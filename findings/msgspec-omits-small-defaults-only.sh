@@ -11,7 +11,7 @@
 #             it has built and the same object that it has read from the API server: with port 11211 and not with size
 #             3. Compare the objects, not their encodings, or encode both after decoding.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   msgspec 0.22.0
 #   equal:                          True
 #   encode(Spec()):                 {}

@@ -10,7 +10,7 @@
 #             0.2.5 `<0.2.5` also takes 0.2.5-beta. The same string in a chart's kubeVersion behaves the other way
 #             round: `>=1.30.0` rejects 1.33.1-gke.100, and OLM accepts it, but rejects 1.30.0-gke.100.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   go version go1.26.8 linux/amd64
 #   >=0.1.0 <0.3.0  contains 0.2.0?          OLM: true  Helm: true
 #   >=0.1.0 <0.3.0  contains 0.2.1-rc.1?     OLM: true  Helm: false

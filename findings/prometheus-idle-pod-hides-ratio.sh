@@ -9,7 +9,7 @@
 #             whole cache, and a quiet minute at night switches it off for the rest of the window. Divide the sums, or
 #             record the ratio only where there were gets (`> 0` in the denominator).
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   promtool, version 2.42.0+ds (branch: debian/sid, revision: 2.42.0+ds-5+deb12u1)
 #   Unit Testing:  test.yaml
 #     SUCCESS

@@ -8,7 +8,7 @@
 # Matters:    A read-modify-write loop with gets and cas looks right and loses updates, exactly when two clients meet.
 #             No error and no log line shows it.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   memcached 1.6.45
 #   Client(servers, **{}): cas after another client's set -> (True, '8')
 #   Client(servers, **{'cache_cas': True}): cas after another client's set -> (False, '9')

@@ -9,7 +9,7 @@
 #             Secrets' stringData of generated manifests have another type or another value than the program wrote. Write
 #             JSON, which is YAML, or quote all strings.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   Client Version: v1.37.1
 #   PyYAML 6.0.3
 #   the string '089012345678'  is written as  text: 089012345678     and read as 89012345678

@@ -12,7 +12,7 @@
 #             such a list of servers works for Go clients and not for Python clients of the same cache. Remove the dot
 #             from the name that is verified.
 #
-# Output on 2026-11-30:
+# Output, seen on 2026-11-30:
 #   Python 3.11.7 with OpenSSL 3.0.19 27 Jan 2026
 #   Node.js v20.20.2
 #   python   sessions-0.sessions.shop.svc.cluster.local    verified

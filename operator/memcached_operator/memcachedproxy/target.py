@@ -11,6 +11,9 @@ from memcached_operator.memcachedproxy.references import MEMCACHEDS, Cache, Slot
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 from memcached_operator.workloads.pods import has_completed
 
+CORRECT: Final = "Correct the policy or the client that removes or changes it"
+"""The remedy for a pod without its ring."""
+
 
 class Target(NamedTuple):
     """A Memcached, and the rings of the pods.
@@ -74,8 +77,6 @@ def ringless(pod: Object) -> str:
     name = texts.name(pod["metadata"]["name"])
     return f"No slot is removed, because pod {name} has no valid annotation {RING_ANNOTATION}. {CORRECT}"
 
-
-CORRECT: Final = "Correct the policy or the client that removes or changes it"
 
 POD_REFERENCE: Final[Reference[Any]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by, unknown=ringless)
 """The Memcached whose slots a pod uses. It shows the same as a MemcachedProxy."""

@@ -37,8 +37,8 @@ SYNC_PERIOD = 600.0
 """Seconds between resyncs, which list all resources and reconcile all objects, to correct for missed watch events."""
 
 START_GRACE = 5.0
-"""Seconds for which a kind waits, at its start, for a list that has failed once and without which it can do its work.
-An API server that has just started rejects requests for a moment. Without the wait, many statuses would report it."""
+"""Seconds for which a kind waits, at its start, for lists that have failed once. An API server that has
+just started rejects requests for a moment. Without the wait, many statuses would report it."""
 
 
 class Manager:

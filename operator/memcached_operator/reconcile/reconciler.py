@@ -352,13 +352,16 @@ class Reconciler:
             # Without a valid spec, no change of the children is known to be wanted: they keep running as they are.
             return Result()
         cr = snapshot.cr
-        waiting, unknown = (self._applier.waiting_workloads(kind, cr, plan.children) if plan.removes_named else {}), ""
+        waiting, unknown = dict[Key, float](), ""
+        if plan.removes_named:
+            waiting = self._applier.waiting_workloads(kind, cr, plan.children)
         if plan.removes_named and not waiting:
             try:
                 unknown = await self._find_users(key)
             except ApiError as error:
                 return self._users_unlisted(key, error)
-            waiting = dict.fromkeys(_workload_keys(kind, key) if unknown else (), RELIST_PERIOD)
+        if unknown:
+            waiting = dict.fromkeys(_workload_keys(kind, key), RELIST_PERIOD)
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             with self._cooldown.guard(key, cr["metadata"]["uid"]):

@@ -49,8 +49,6 @@ PROBLEMS: Final = (
 MAX_EFFECTS: Final = 3
 """Effects in the sentence of a status."""
 NAME: Final = "memcached"
-REPORT: Final = "has known problems, which"
-"""A part of each sentence about them."""
 
 
 def known_problems(image: str, *, auth: bool, warm_restart: bool) -> list[Problem]:
@@ -71,7 +69,8 @@ def sentence(image: str, problems: Sequence[Problem], effects: int = MAX_EFFECTS
     release = official_release(image, NAME)
     rest = len(problems) - effects
     named = [each.effect for each in problems[:effects]] + ([f"{rest} more"] if rest > 0 else [])
-    return f"memcached {text(release or ())} {REPORT} {text(corrected(problems))} corrects: {'; '.join(named)}"
+    effects_named, to = "; ".join(named), text(corrected(problems))
+    return f"memcached {text(release or ())} has known problems, which {to} corrects: {effects_named}"
 
 
 def corrected(problems: Sequence[Problem]) -> Release:

@@ -25,8 +25,10 @@ from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.reflector import WatchFunc
 from memcached_operator.memcached.controller import MEMCACHEDS
+from memcached_operator.memcached.desired.pods import CONTAINER as MEMCACHED
 from memcached_operator.memcached.images import count_images
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
+from memcached_operator.memcachedproxy.desired.deployment import CONTAINER as PROXY
 from memcached_operator.memcachedproxy.gauges import State, states
 from memcached_operator.memcachedproxy.images import count_images as count_images_of_proxies
 from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
@@ -37,7 +39,7 @@ from memcached_operator.runtime.signals import stop_on_signals
 from memcached_operator.runtime.tasks import background
 from memcached_operator.runtime.threads import EventLoopThread
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
-from memcached_operator.shared.images import ImageCounts
+from memcached_operator.shared.images import ImageCounts, live_image
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
 
@@ -140,8 +142,9 @@ async def _settle(client: ApiClient, stop: asyncio.Event) -> None:
 
 def _counted_images(manager: Manager, defaults: Images) -> ImageCounts:
     """The numbers of caches and proxies by their images. `defaults`: those of this release."""
-    proxies = count_images_of_proxies(manager.objects(MEMCACHEDPROXIES), defaults)
-    return count_images(manager.objects(MEMCACHEDS), defaults).with_others(proxies)
+    caches = ((cr, live_image(workload, MEMCACHED)) for cr, workload in manager.with_workloads(MEMCACHEDS))
+    proxies = ((cr, live_image(workload, PROXY)) for cr, workload in manager.with_workloads(MEMCACHEDPROXIES))
+    return count_images(caches, defaults).with_others(count_images_of_proxies(proxies, defaults))
 
 
 def image_gauges(counts: ImageCounts) -> dict[str, int]:

@@ -63,6 +63,8 @@ class Problem:
     """The sentence for the condition, with the remedy."""
     blocks: bool = True
     """It prevents a rollout."""
+    objects: tuple[Key, ...] = ()
+    """The objects of others, in the place of children, that it is about."""
 
 
 class Intervention(NamedTuple):
@@ -134,7 +136,7 @@ class Snapshot:
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     """The workloads that lost their owner reference, which it will adopt."""
     events: tuple[Object, ...] = ()
-    """Events about failed mounts of some of the pods, if they were needed."""
+    """Events about failed mounts and pulls of some of the pods, if they were needed."""
     creation: tuple[Object, ...] = ()
     """What explains why pods are missing: Events about failed creations, and pods of others with the names of slots.
     `workloads.problems.creation` reduces both."""
@@ -405,6 +407,10 @@ class ReconciledKind:
     template_remedy: Callable[[Object], str] | None = None
     """The remedy if a policy requires a label or an annotation of the pod template, and what that costs, as a clause.
     None if the spec has no field for it."""
+
+    def workload_keys(self, key: Key) -> list[Key]:
+        """The keys that the workload of an object can have."""
+        return [Key(each.resource, key.namespace, key.name) for each in self.workloads]
 
     def key_of(self, child: Object) -> Key:
         """The key of a desired child."""

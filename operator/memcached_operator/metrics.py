@@ -103,7 +103,7 @@ OUTDATED_AGENTS = "memcached_operator_outdated_agents"
 IMAGES = CountedTogether(
     {
         OUTDATED_IMAGES: "Memcached and MemcachedProxy objects whose spec.image is not this operator's default.",
-        PROBLEM_IMAGES: "Memcached and MemcachedProxy objects whose status reports a memcached with known problems.",
+        PROBLEM_IMAGES: "Memcached and MemcachedProxy objects that run a memcached with known problems.",
         OUTDATED_AGENTS: "Memcached and MemcachedProxy objects whose spec.agent.image is not this operator's default.",
     }
 )

@@ -1,15 +1,17 @@
 """The images of a Memcached: known problems of them, and their numbers for metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from memcached_api.image import repository, variant
 from memcached_api.images import Images
 from memcached_api.known_problems import corrected, known_problems, sentence, text
 from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
+from memcached_api.values import is_object, nested_field
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared import images
-from memcached_operator.shared.images import Chosen, ImageCounts, has_notice
+from memcached_operator.shared.images import Chosen, ImageCounts
 
 
 def chosen(spec: MemcachedSpec, live: Object | None, defaults: Images) -> Chosen:
@@ -28,22 +30,19 @@ def problem_notice(spec: MemcachedSpec, image: str, meta: Object) -> Iterator[st
     if found:
         release = text(corrected(found))
         to = f"{repository(image)}:{release}{variant(image)}"
+        command = f"kubectl memcached upgrade -n {meta['namespace']} {meta['name']} --to {to}"
         yield (
-            f"{sentence(image, found)}. {_command(meta)} --to {to}, or set spec.image to release {release}: "
+            f"{sentence(image, found)}. Run {command}, or set spec.image to release {release}: "
             f"the cached items are {'kept' if warm else 'lost'}"
         )
 
 
-def count_images(objects: Iterable[Object], defaults: Images) -> ImageCounts:
-    """The numbers of Memcacheds. `defaults`: the images of this release."""
-    return images.count_images(objects, defaults, asks_for_agent, _has_notice)
+def count_images(objects: Iterable[tuple[Object, str]], defaults: Images) -> ImageCounts:
+    """The numbers of Memcacheds, each with the image in its workload. `defaults`: the images of this release."""
+    return images.count_images(objects, defaults, asks_for_agent, _has_problems)
 
 
-def _has_notice(obj: Object) -> bool:
-    """Whether the status has the object's own problem_notice, in which the command has the object's name."""
-    return has_notice(obj, lambda meta: [f"{_command(meta)}{end}" for end in " ,"])
-
-
-def _command(meta: Object) -> str:
-    """The remedy in a problem_notice. `meta`: of the Memcached."""
-    return f"Run kubectl memcached upgrade -n {meta['namespace']} {meta['name']}"
+def _has_problems(spec: Mapping[str, Any], image: str) -> bool:
+    """Whether an image has known problems for a cache with this spec, which is not decoded, and may be invalid."""
+    auth, warm = is_object(spec.get("auth")), nested_field(spec, "cache", "warmRestart") is True
+    return bool(known_problems(image, auth=auth, warm_restart=warm))

@@ -5,12 +5,12 @@ from typing import Final
 
 from memcached_api.image import official_release, variant
 from memcached_api.images import Images
-from memcached_api.known_problems import NAME, REPORT, text
+from memcached_api.known_problems import NAME, text
 from memcached_api.memcachedproxy.agent import asks_for_agent
 from memcached_api.memcachedproxy.limits import MIN_RELEASE
 from memcached_operator.kube.resource import Object
 from memcached_operator.shared import images
-from memcached_operator.shared.images import ImageCounts, has_notice
+from memcached_operator.shared.images import ImageCounts
 
 EFFECT: Final = "its proxy loses requests or memory"
 
@@ -22,23 +22,19 @@ def problem_notice(image: str, meta: Object) -> Iterator[str]:
     """
     release = official_release(image, NAME)
     if release is not None and release < MIN_RELEASE:
-        corrected = f"{text(MIN_RELEASE)}{variant(image)}"
         yield (
-            f"memcached {text(release)} {REPORT} {text(MIN_RELEASE)} corrects: {EFFECT}. {_remedy(meta)} to release "
-            f"{corrected} or later: each connection of a client is closed once"
+            f"memcached {text(release)} has known problems, which {text(MIN_RELEASE)} corrects: {EFFECT}. Set "
+            f"spec.image of MemcachedProxy {meta['namespace']}/{meta['name']} to release "
+            f"{text(MIN_RELEASE)}{variant(image)} or later: each connection of a client is closed once"
         )
 
 
-def count_images(objects: Iterable[Object], defaults: Images) -> ImageCounts:
-    """The numbers of MemcachedProxies. `defaults`: the images of this release."""
-    return images.count_images(objects, defaults, asks_for_agent, _has_notice)
+def count_images(objects: Iterable[tuple[Object, str]], defaults: Images) -> ImageCounts:
+    """The numbers of MemcachedProxies, each with the image in its workload. `defaults`: the images of this release."""
+    return images.count_images(objects, defaults, asks_for_agent, lambda _, image: _has_problems(image))
 
 
-def _has_notice(obj: Object) -> bool:
-    """Whether the status has the object's own problem_notice, in which the remedy has the object's name."""
-    return has_notice(obj, lambda meta: [f"{_remedy(meta)} "])
-
-
-def _remedy(meta: Object) -> str:
-    """The remedy in a problem_notice. `meta`: of the MemcachedProxy."""
-    return f"Set spec.image of MemcachedProxy {meta['namespace']}/{meta['name']}"
+def _has_problems(image: str) -> bool:
+    """Whether the release in the tag of an image is too old for a proxy."""
+    release = official_release(image, NAME)
+    return release is not None and release < MIN_RELEASE

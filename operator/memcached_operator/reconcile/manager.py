@@ -17,6 +17,7 @@ from memcached_operator.kube.knowledge import LISTED, NOT_SERVED, UNLISTED, Know
 from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.discovery import discover_resize, is_served
+from memcached_operator.reconcile.ownership import is_controlled_by
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.retention import Retention
 from memcached_operator.reconcile.sizes import Sizes
@@ -110,6 +111,15 @@ class Manager:
     def objects(self, resource: Resource) -> Iterator[Object]:
         """Every cached object of a resource."""
         return self._cache.list_objects(resource)
+
+    def with_workloads(self, resource: Resource) -> Iterator[tuple[Object, Object | None]]:
+        """Every cached object of a kind, each with the workload that it controls, or None. Empty for no kind."""
+        kind = self._kind_of(resource)
+        if kind is None:
+            return
+        for cr in self._cache.list_objects(resource):
+            found = map(self._cache.get, kind.workload_keys(key_of(resource, cr)))
+            yield cr, next((workload for workload in found if is_controlled_by(workload, cr)), None)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.

@@ -30,7 +30,7 @@ from memcached_operator.reconcile.apply import DEGRADED_THRESHOLD, Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.disruptions import Disruptions
-from memcached_operator.reconcile.events.mounts import MountEvents
+from memcached_operator.reconcile.events.pods import PodEvents
 from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.ownership import is_controlled_by, may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
@@ -85,7 +85,7 @@ class Reconciler:
         self._recorder = Recorder(client)
         self._strays = StrayFinder(cache)
         self._status = StatusWriter(client, cache, self._recorder)
-        self._mount_events = MountEvents(client, queue.add)
+        self._pod_events = PodEvents(client, queue.add)
         self._creation_events = CreationEvents(client, cache, queue.add)
         self._disruptions = Disruptions(self._recorder)
 
@@ -97,7 +97,7 @@ class Reconciler:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
-            group.create_task(self._mount_events.run(), name="mount events")
+            group.create_task(self._pod_events.run(), name="pod events")
             group.create_task(self._creation_events.run(), name="creation events")
             for number in range(workers):
                 group.create_task(self.run_worker(), name=f"worker {number}")
@@ -149,7 +149,7 @@ class Reconciler:
             self._queue.forget(key)
             self._status.forget(key)
             self._deferred.discard(key)
-            self._mount_events.forget(key)
+            self._pod_events.forget(key)
             self._creation_events.forget(key)
             self._disruptions.forget(key)
             self._strays.forget(key)
@@ -199,7 +199,7 @@ class Reconciler:
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
         strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
         snapshot = replace(snapshot, strays=strays)
-        is_delayed = self._mount_events.delays_status(key) or self._creation_events.delays_status(key)
+        is_delayed = self._pod_events.delays_status(key) or self._creation_events.delays_status(key)
         delay, relisted = None, None
         if not is_delayed:
             snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
@@ -241,7 +241,7 @@ class Reconciler:
     def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._cache, kind, cr, self._knowledge, self.resize)
         now = datetime.now(UTC)
-        events, creation = self._mount_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
+        events, creation = self._pod_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
         self._disruptions.observe(key, cr, (*snapshot.pods, *snapshot.ended), kind.loss)
         disruptions = self._disruptions.of(key, cr["metadata"]["uid"])
         autoscaled = self._applier.reverts.is_autoscaled(cr)
@@ -266,12 +266,12 @@ class Reconciler:
         StaleError if it does, and ApiError.
         """
         known = {*snapshot.children, *snapshot.orphans, *map(kind.key_of, plan.children or ())}
-        if nested_map(snapshot.cr, "status").get("replicas") and known.isdisjoint(_workload_keys(kind, key)):
+        if nested_map(snapshot.cr, "status").get("replicas") and known.isdisjoint(kind.workload_keys(key)):
             await self._read_workload(kind, key, snapshot)
 
     async def _read_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot) -> None:
         """Read the workload. Raises StaleError if it is another one than that of the snapshot, and ApiError."""
-        for each in _workload_keys(kind, key):
+        for each in kind.workload_keys(key):
             live = await get_live(self._client, self._cache, each)
             is_child = is_controlled_by(live, snapshot.cr) and self._cache.entry(each) is not None
             if exact_version(live if is_child else None) != exact_version(snapshot.children.get(each)):
@@ -361,7 +361,7 @@ class Reconciler:
             except ApiError as error:
                 return self._users_unlisted(key, error)
         if unknown:
-            waiting = dict.fromkeys(_workload_keys(kind, key), RELIST_PERIOD)
+            waiting = dict.fromkeys(kind.workload_keys(key), RELIST_PERIOD)
         if is_reported(cr) and self._applier.would_create(kind, snapshot, plan.children):
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             with self._cooldown.guard(key, cr["metadata"]["uid"]):
@@ -382,11 +382,6 @@ def _others(snapshot: Snapshot, interventions: Iterable[Intervention]) -> Iterat
     """The interventions without those of the autoscalers that the kind's own plans report."""
     reports_autoscalers = AUTOSCALERS in snapshot.knowledge and snapshot.is_listed(AUTOSCALERS)
     return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
-
-
-def _workload_keys(kind: ReconciledKind, key: Key) -> list[Key]:
-    """The keys that a workload of an object can have."""
-    return [Key(each.resource, key.namespace, key.name) for each in kind.workloads]
 
 
 def gather(

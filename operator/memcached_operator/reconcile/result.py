@@ -91,7 +91,7 @@ class Result:
         remedy = f"Delete or rename it, or use another name for this {kind}"
         if rivals:
             remedy = f"This operator creates it for only one of the two. Use another name for {rivals}"
-        self.problems.append(Problem(c.CONFLICT, f"{message}. The object is not modified. {remedy}"))
+        self.problems.append(Problem(c.CONFLICT, f"{message}. The object is not modified. {remedy}", objects=(key,)))
 
     def end(self, kind: str) -> None:
         """Add one problem for all copies."""
@@ -105,7 +105,7 @@ class Result:
             f"{names}. This keeps the pods as they are. Or use another name for this {kind}"
         )
         cause = "Objects with the labels of this operator, as from a backup, are not modified, because they differ"
-        self.problems.append(Problem(c.CONFLICT, f"{cause}: {what}. {remedy}"))
+        self.problems.append(Problem(c.CONFLICT, f"{cause}: {what}. {remedy}", objects=tuple(self.copies)))
 
     @contextmanager
     def record_errors(self, key: Key, *, optional: bool = False) -> Generator[None]:

@@ -3,21 +3,16 @@
 And the numbers of objects by their images, for metrics.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.images import Images
-from memcached_api.known_problems import REPORT
 from memcached_api.shared.agent import Agent
-from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.workloads.rules import specs_of
-
-_NOTICE: Final = re.compile(rf"memcached \d+\.\d+\.\d+\S* {REPORT} \d+\.\d+\.\d+ corrects: ")
-"""The start of a notice of known problems."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class ImageCounts(NamedTuple):
     outdated: int
     """With a `spec.image` that is not the default."""
     problems: int
-    """With their own notice of known problems in their status."""
+    """With a workload that runs a memcached with known problems."""
     outdated_agents: int
     """With an agent whose `spec.agent.image` is not the default."""
 
@@ -90,33 +85,22 @@ class ImageCounts(NamedTuple):
 
 
 def count_images(
-    objects: Iterable[Object],
+    objects: Iterable[tuple[Object, str]],
     defaults: Images,
     asks_for_agent: Callable[[Mapping[str, Any]], bool],
-    has_own_notice: Callable[[Object], bool],
+    has_problems: Callable[[Mapping[str, Any], str], bool],
 ) -> ImageCounts:
-    """Count all in one walk: each object is decoded when it is reached. `defaults`: the images of this release.
+    """Count all in one walk over the objects, each with the image in its workload: a pause keeps that, or an annotation
+    pins it. Each is decoded when it is reached.
 
-    `asks_for_agent`: of a spec. `has_own_notice`: whether the status of an object reports known problems.
+    `defaults`: the images of this release. `asks_for_agent`: of a spec. `has_problems`: of a spec and that image.
     """
     outdated = problems = outdated_agents = 0
-    for obj in objects:
+    for obj, running in objects:
         spec = nested_map(obj, "spec")
         outdated += spec.get("image", defaults.memcached) != defaults.memcached
-        problems += has_own_notice(obj)
+        problems += has_problems(spec, running)
         outdated_agents += asks_for_agent(spec) and (
             nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent
         )
     return ImageCounts(outdated, problems, outdated_agents)
-
-
-def has_notice(obj: Object, remedies: Callable[[Object], Sequence[str]]) -> bool:
-    """Whether the status has a notice of known problems, followed by one of the remedies. `remedies`: by the metadata.
-
-    The spec does not name the image that a pause keeps, or that an annotation of the workload pins. A message can
-    contain text of other clients, so the notice must have its releases, and a remedy with the object's name.
-    """
-    messages = [each.get("message", "") for each in nested_list(obj, "status", "conditions")]
-    starts = [(each, _NOTICE.search(each)) for each in messages]
-    rests = [each[start.end() :] for each, start in starts if start is not None]
-    return any(remedy in rest for rest in rests for remedy in remedies(obj["metadata"]))

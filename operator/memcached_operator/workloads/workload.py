@@ -8,10 +8,9 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.kind import Outcome, Problem, Snapshot
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import Object, nested_list
 from memcached_operator.status.conditions import ready, truncate
 from memcached_operator.workloads.pods import is_active, is_ready, running_pod_names
-from memcached_operator.workloads.problems import creation, disruptions, mounts, strays
+from memcached_operator.workloads.problems import creation, disruptions, mounts, pulls, strays
 from memcached_operator.workloads.problems.failures import failures
 from memcached_operator.workloads.problems.obstacles import obstacles
 from memcached_operator.workloads.rollout import PROGRESS_DEADLINE, Rollout
@@ -42,7 +41,7 @@ def workload_state(
 
     `resume`: the remedy for a pause.
     """
-    failed = failures(snapshot.pods, now, rules, _reported(snapshot.cr))
+    failed = failures(snapshot.pods, now, rules, pulls.errors(snapshot.events))
     failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
     met = obstacles((*snapshot.pods, *snapshot.ended), now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
@@ -79,12 +78,6 @@ def workload_state(
         conditions=[condition | {"observedGeneration": generation} for condition in conditions],
         requeue_after=min((delay for delay in delays if delay is not None), default=None),
     )
-
-
-def _reported(cr: Object) -> str:
-    """The message of Degraded in the last status."""
-    conditions = nested_list(cr, "status", "conditions")
-    return next((each.get("message", "") for each in conditions if each["type"] == c.DEGRADED), "")
 
 
 def _with_known_pods(rollout: Rollout, known: int, snapshot: Snapshot, now: datetime) -> Rollout:
@@ -126,8 +119,8 @@ def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot, *, explained: 
 
 def _is_taken(rollout: Rollout, snapshot: Snapshot, problems: Iterable[Problem]) -> bool:
     """Whether an object of another owner has the name of the workload."""
-    name = f"{rollout.workload} {snapshot.cr['metadata']['name']} "
-    return any(problem.reason == c.CONFLICT and name in problem.message for problem in problems)
+    place = rollout.workload, snapshot.cr["metadata"]["name"]
+    return place in [(key.resource.kind, key.name) for problem in problems for key in problem.objects]
 
 
 def _available(rollout: Rollout, hint: str, *, taken: bool) -> dict[str, Any]:

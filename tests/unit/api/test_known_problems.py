@@ -6,8 +6,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_api.known_problems import corrected, known_problems, sentence
-from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.memcached.images import count_images, problem_notice
+from memcached_operator.memcached.images import count_images
 
 
 @pytest.mark.parametrize(
@@ -38,21 +37,16 @@ def test_problems_are_those_of_the_release_and_of_what_the_cache_uses(
         assert sentence(f"memcached:{tag}", found, 1).endswith(f"{found[0].effect}{more}")
 
 
-def test_caches_are_counted_by_what_their_status_reports_about_the_image_that_they_run() -> None:
-    meta = {"namespace": "shop", "name": "a"}
-
-    def cache(image: str, running: str) -> dict[str, Any]:
-        notices = problem_notice(MemcachedSpec(image=image), running, meta)
-        message = ". ".join(["All components are healthy", *notices])
-        status = {"conditions": [{"type": "Degraded", "message": message}]}
-        return {"metadata": meta, "spec": {"image": image}, "status": status}
-
-    old, new = "memcached:1.6.38", "memcached:1.6.45"
-    kept_by_a_pause, updated, without_status = cache(new, old), cache(new, new), {"spec": {"image": old}}
-    variant = cache(f"{old}-alpine", f"{old}-alpine")
-    others = [
-        kept_by_a_pause | {"metadata": {**meta, name: value}} for name, value in (("name", "b"), ("namespace", "s"))
-    ]
-    forged = kept_by_a_pause | {"status": {"conditions": [{"message": "shop a has known problems, which x"}]}}
-    listed = (kept_by_a_pause, variant, updated, without_status, forged, *others)
-    assert [count_images([each], Images()).problems for each in listed] == [1, 1, 0, 0, 0, 0, 0]
+@pytest.mark.parametrize(
+    ("spec", "tag", "counts"),
+    [
+        ({}, "1.6.38", True),
+        ({"image": "memcached:1.6.45"}, "1.6.38-alpine", True),
+        ({"image": "memcached:1.6.38"}, "1.6.45", False),
+        ({"cache": {"warmRestart": True}, "auth": None}, "1.6.44", True),
+        ({"cache": "invalid"}, "1.6", False),
+    ],
+)
+def test_caches_are_counted_by_the_image_that_their_workload_runs(spec: dict[str, Any], tag: str, counts: bool) -> None:
+    assert count_images([({"spec": spec}, f"memcached:{tag}")], Images()).problems == counts
+    assert count_images([({"spec": spec}, "")], Images()).problems == 0

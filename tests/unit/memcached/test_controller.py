@@ -141,7 +141,7 @@ OUTDATED: dict[str, tuple[list[Any], int]] = {
 
 @pytest.mark.parametrize(("objects", "count"), OUTDATED.values(), ids=OUTDATED.keys())
 def test_outdated(objects: list[Object], count: int) -> None:
-    assert count_images(objects, Images(NEW)).outdated == count
+    assert count_images(((each, "") for each in objects), Images(NEW)).outdated == count
 
 
 AGENTS: dict[str, Any] = {"monitoring": {}, "image": OWN}
@@ -236,4 +236,4 @@ def test_outdated_agents_are_counted_only_where_there_are_agents() -> None:
         {**old, "monitoring": {}},
         {"monitoring": {}},
     ]
-    assert count_images([cr_of(**each) for each in given], Images(agent=NEW)).outdated_agents == 1
+    assert count_images([(cr_of(**each), "") for each in given], Images(agent=NEW)).outdated_agents == 1

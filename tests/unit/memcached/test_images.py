@@ -1,15 +1,12 @@
 """The metrics about images: counted in one walk over the Memcacheds."""
 
-from typing import Any
-
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
 from memcached_api.images import Images
-from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator import metrics
 from memcached_operator.app import image_gauges
-from memcached_operator.memcached.images import count_images, problem_notice
+from memcached_operator.memcached.images import count_images
 from memcached_operator.memcachedproxy import images as of_proxies
 from memcached_operator.shared.images import ImageCounts
 from unit.builders import memcached as cr_of
@@ -19,16 +16,12 @@ DEFAULTS = Images("example.com/memcached:2", "example.com/agent:2")
 
 
 def test_one_walk_counts_everything() -> None:
-    notice = ". ".join(problem_notice(MemcachedSpec(), "memcached:1.6.38", cr_of()["metadata"]))
-    status: dict[str, Any] = {"conditions": [{"type": "Degraded", "message": notice}]}
+    old = "memcached:1.6.38"
     objects = [
-        cr_of(),
-        cr_of(image="example.com/memcached:1"),
-        {
-            **cr_of(image="example.com/memcached:1", monitoring={}, agent={"image": "example.com/agent:1"}),
-            "status": status,
-        },
-        cr_of(monitoring={}, agent={"image": "example.com/agent:1"}),
+        (cr_of(), ""),
+        (cr_of(image="example.com/memcached:1"), "example.com/memcached:1"),
+        (cr_of(image="example.com/memcached:1", monitoring={}, agent={"image": "example.com/agent:1"}), old),
+        (cr_of(monitoring={}, agent={"image": "example.com/agent:1"}), "memcached:1.6.45"),
     ]
     assert count_images(iter(objects), DEFAULTS) == ImageCounts(outdated=2, problems=1, outdated_agents=2)
     assert count_images([], DEFAULTS) == (0, 0, 0)
@@ -36,14 +29,10 @@ def test_one_walk_counts_everything() -> None:
 
 def test_proxies_are_counted_like_caches() -> None:
     agent = {"image": "example.com/agent:1"}
-    front, back = memcachedproxy("front"), memcachedproxy("back")
-    notice = ". ".join(of_proxies.problem_notice("memcached:1.6.44", front["metadata"]))
-    status = {"conditions": [{"type": "Degraded", "message": f"All components are healthy. {notice}"}]}
     objects = [
-        memcachedproxy(image="example.com/memcached:1", agent=agent),
-        memcachedproxy(tls={"secretName": "a"}, agent=agent),
-        {**front, "status": status},
-        {**back, "status": status},
+        (memcachedproxy(image="example.com/memcached:1", agent=agent), ""),
+        (memcachedproxy(tls={"secretName": "a"}, agent=agent), "memcached:1.6.45"),
+        (memcachedproxy("front"), "memcached:1.6.44"),
     ]
     counts = of_proxies.count_images(objects, DEFAULTS)
     assert counts == ImageCounts(outdated=1, problems=1, outdated_agents=1)

@@ -16,7 +16,7 @@ from memcached_operator.reconcile.ownership import annotation_patch, controller_
 from memcached_operator.workloads.problems.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
 from support.caches import whole_cache
 from unit.builders import NOW, memcached, pod
-from unit.reconcile.test_mount_events import KEY, World, run
+from unit.reconcile.test_pod_events import KEY, World, run
 from unit.workloads.test_creation import SLOTS, not_deleted, of_slot, statefulset
 
 FIELDS = "involvedObject.uid=child,reason=FailedCreate"

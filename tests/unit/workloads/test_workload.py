@@ -5,7 +5,7 @@ import pytest
 
 from memcached_api.remedies import Action
 from memcached_operator.kind import Outcome, Problem, Snapshot
-from memcached_operator.kube.resource import Object, key_of
+from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.status.conditions import MAX_MESSAGE_LENGTH
 from memcached_operator.workloads.deployment import deployment_rollout
 from memcached_operator.workloads.rules import OwnContainer, PodRules
@@ -33,7 +33,8 @@ DEADLINE_EXCEEDED = {"Progressing": {"status": "False", "reason": "ProgressDeadl
 REPLICA_FAILURE = {"ReplicaFailure": {"status": "True", "message": "exceeded quota"}}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no memory"}
 PENDING = pod("d", phase="Pending", conditions=[UNSCHEDULABLE])
-TAKEN = Problem("Conflict", "Deployment cache exists and is not managed by this operator")
+OTHERS = {resource: (Key(resource, "test", "cache"),) for resource in (DEPLOYMENTS, SERVICES)}
+TAKEN = Problem("Conflict", "Deployment cache exists", objects=OTHERS[DEPLOYMENTS])
 TAKEN_MESSAGE = "The Deployment of this name is not managed by this object; see the Degraded condition"
 IMAGE_UNAVAILABLE = pod(containerStatuses=[waiting("ErrImagePull", "not found")])
 
@@ -47,10 +48,11 @@ def snapshot(
     problems: tuple[Problem, ...] = (),
     notices: tuple[str, ...] = (),
     cr: Object | None = None,
+    events: tuple[Object, ...] = (),
 ) -> Observed:
     """A snapshot of a Memcached's Deployment and pods, and the outcome of its plan."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return Snapshot(cr or memcached(), children, pods), Outcome(problems, notices)
+    return Snapshot(cr or memcached(), children, pods, events=events), Outcome(problems, notices)
 
 
 def state_of(observed: Observed) -> WorkloadState:
@@ -99,7 +101,7 @@ AVAILABLE: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     "no Deployment": (snapshot(None), ("False", DOWN, "The Deployment does not exist yet")),
     "Deployment of another owner": (snapshot(None, problems=(TAKEN,)), ("False", DOWN, TAKEN_MESSAGE)),
     "Service of another owner": (
-        snapshot(None, problems=(Problem("Conflict", "Service cache exists"),)),
+        snapshot(None, problems=(Problem("Conflict", "Service cache exists", objects=OTHERS[SERVICES]),)),
         ("False", DOWN, "The Deployment does not exist yet"),
     ),
 }
@@ -451,12 +453,16 @@ def test_conditions_are_in_order_and_have_the_generation_of_the_object() -> None
     ]
 
 
-def test_error_of_an_image_is_kept_from_the_last_status() -> None:
+def test_error_of_an_image_is_that_of_the_events() -> None:
     """Before release 1.32, a kubelet does not repeat the error during its back-off."""
     before = conditions_of(snapshot(deployment(), IMAGE_UNAVAILABLE))["Degraded"][2]
-    cr = {**memcached(), "status": {"conditions": [{"type": "Degraded", "message": before}]}}
-    backing_off = waiting("ImagePullBackOff", 'Back-off pulling image "example.com/memcached:1"')
-    after = conditions_of(snapshot(deployment(), pod(containerStatuses=[backing_off]), cr=cr))["Degraded"][2]
+    image = "example.com/memcached:1"
+    backing_off = pod(containerStatuses=[waiting("ImagePullBackOff", f'Back-off pulling image "{image}"')])
+    event = {
+        "involvedObject": {"uid": backing_off["metadata"]["uid"]},
+        "message": f'Failed to pull image "{image}": not found',
+    }
+    after = conditions_of(snapshot(deployment(), backing_off, events=(event,)))["Degraded"][2]
     assert "cannot be pulled: not found; correct" in before
     assert after == before
 

@@ -12,7 +12,7 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import find_pod
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
-from memcached_operator.kube.resource import Key, Object, nested_list
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.reconcile.events.reader import EventReader, Occasion
 from memcached_operator.reconcile.ownership import annotation_patch, is_controlled_by
 from memcached_operator.runtime.budgets import Budgets
@@ -37,6 +37,7 @@ class CreationEvents(EventReader[creation.Demand]):
 
     name = "creation-events"
     consequence = "the reasons why pods cannot be created or deleted are not reported"
+    reasons = frozenset({c.APPLY_FAILED, c.CONFLICT})
 
     def __init__(self, client: ApiClient, cache: Cache, on_change: Callable[[Key], None]) -> None:
         super().__init__(client, on_change)
@@ -53,14 +54,10 @@ class CreationEvents(EventReader[creation.Demand]):
         return known
 
     def _demand(self, snapshot: Snapshot, occasion: Occasion) -> creation.Demand | None:
-        return creation.demand(snapshot, occasion.waited, reported=occasion.reported)
+        return creation.demand(snapshot, occasion.waited, reported=bool(occasion.reported))
 
     def _period(self, key: Key, demand: creation.Demand) -> float:  # noqa: ARG002 - the class
         return creation.period(self._waited(key))
-
-    def _is_reported(self, cr: Object) -> bool:
-        conditions = nested_list(cr, "status", "conditions")
-        return not {c.APPLY_FAILED, c.CONFLICT}.isdisjoint(condition.get("reason") for condition in conditions)
 
     async def _read(self, key: Key, demand: creation.Demand) -> tuple[Object, ...]:
         is_due = demand.observed and self._waited(key) >= creation.RETRY_PERIOD

@@ -11,7 +11,7 @@ from typing import Generic, Protocol, TypeVar
 from memcached_operator import metrics
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import EVENTS, Key, Object
+from memcached_operator.kube.resource import EVENTS, Key, Object, nested_list
 from memcached_operator.runtime.queue import Queue
 
 log = logging.getLogger(__name__)
@@ -70,8 +70,8 @@ class Occasion:
     """The result of the last read."""
     waited: float
     """Seconds since the first demand."""
-    reported: bool
-    """The status reports a problem, of which nothing was read since the start of the process."""
+    reported: frozenset[str]
+    """The reader's reasons in the status, if nothing was read since the start of the process."""
 
 
 class EventReader(ABC, Generic[D]):
@@ -84,6 +84,8 @@ class EventReader(ABC, Generic[D]):
     """The name of the queue, and of its tasks."""
     consequence: str
     """What follows if Events cannot be listed, for the log."""
+    reasons: frozenset[str]
+    """The reasons in the status of an object of which these Events give the cause."""
 
     def __init__(self, client: ApiClient, on_change: Callable[[Key], None]) -> None:
         self._client = client
@@ -95,10 +97,6 @@ class EventReader(ABC, Generic[D]):
     @abstractmethod
     def _demand(self, snapshot: Snapshot, occasion: Occasion) -> D | None:
         """What is to be read for an object now, or None."""
-
-    @abstractmethod
-    def _is_reported(self, cr: Object) -> bool:
-        """Whether the status of an object reports a problem of which these Events give the cause."""
 
     @abstractmethod
     async def _read(self, key: Key, demand: D) -> tuple[Object, ...]:
@@ -119,13 +117,13 @@ class EventReader(ABC, Generic[D]):
         """What is known. Schedules a read if more is needed."""
         state = self._states.get(key)
         known = state.known if state is not None else None
-        reported = known is None and self._is_reported(snapshot.cr)
+        reported = self._reported(snapshot.cr) if known is None else frozenset[str]()
         demand = self._demand(snapshot, Occasion(now, known or (), self._waited(key), reported))
         if state is None:
             if demand is None:
                 return ()
             state = self._states[key] = _State[D](_now())
-        state.delays_status = reported and demand is not None and demand.after == 0
+        state.delays_status = bool(reported) and demand is not None and demand.urgent and demand.after == 0
         self._schedule(key, state, demand, demand.after if demand is not None else 0.0)
         return known or ()
 
@@ -141,6 +139,10 @@ class EventReader(ABC, Generic[D]):
         """Remove the state of an object."""
         self._states.pop(key, None)
         self._queue.forget(key)
+
+    def _reported(self, cr: Object) -> frozenset[str]:
+        """The reader's reasons in the status of an object."""
+        return self.reasons.intersection(each.get("reason") for each in nested_list(cr, "status", "conditions"))
 
     def _waited(self, key: Key) -> float:
         """Seconds since the first demand for an object."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 from memcached_api import conditions as c
@@ -12,7 +13,8 @@ from memcached_api.remedies import NONE
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import condition_of, is_active, is_ready
-from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER, ImageError, error_of
+from memcached_operator.workloads.problems import pulls
+from memcached_operator.workloads.problems.image_errors import ImageError, error_of
 from memcached_operator.workloads.rules import OwnContainer, PodRules
 from memcached_operator.workloads.times import past_time
 
@@ -117,15 +119,17 @@ def containers_of(pod: Object, rules: PodRules) -> Iterator[Container]:
                 yield Container("init container", spec, status, None, once=True)
 
 
-def failures(pods: Iterable[Object], now: datetime, rules: PodRules, reported: str = "") -> list[Failure]:
+def failures(
+    pods: Iterable[Object], now: datetime, rules: PodRules, errors: pulls.Errors = MappingProxyType({})
+) -> list[Failure]:
     """One failure per failing container, in the order of the pods' names.
 
-    `reported`: the last message of Degraded, for a kubelet that does not repeat the error.
+    `errors`: why images were not pulled, for a kubelet that does not repeat it.
     """
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod):
-            explained = (_failure(pod, container, now, rules, reported) for container in containers_of(pod, rules))
+            explained = (_failure(pod, container, now, rules, errors) for container in containers_of(pod, rules))
             found += [failure for failure in explained if failure is not None]
     return found
 
@@ -152,12 +156,7 @@ def not_ours(pod: Object, rules: PodRules) -> str:
 
 def image_problem(container: str, image: str, cause: str, length: int = MAX_CAUSE) -> str:
     """The sentence about an image that cannot be pulled. `container`: its role and its name. `length`: of the cause."""
-    return f"{_image_start(container, image)}{stable(cause, length)}"
-
-
-def _image_start(container: str, image: str) -> str:
-    """The begin of that sentence, which is the same for each cause."""
-    return f"the image {texts.name(image, MAX_IMAGE_LENGTH)} of {container} cannot be pulled: "
+    return f"the image {texts.name(image, MAX_IMAGE_LENGTH)} of {container} cannot be pulled: {stable(cause, length)}"
 
 
 def text_of(state: Mapping[str, Any]) -> str:
@@ -173,13 +172,13 @@ def stable(text: str, length: int = MAX_CAUSE) -> str:
     return texts.clause(same, length)
 
 
-def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, reported: str) -> Failure | None:
+def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, errors: pulls.Errors) -> Failure | None:
     """The failure of a container, if it has one."""
     waiting = nested_map(container.status, "state", "waiting")
     if waiting.get("reason") in IMAGE_REASONS:
         if rules.takes_back(pod, container.name, waiting):  # the plan reports it
             return None
-        return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, reported))
+        return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, errors))
     if waiting.get("reason") in START_REASONS:
         return Failure(c.PODS_CRASHING, _start_message(pod, container, waiting, rules))
     terminated = _last_termination(container)
@@ -223,27 +222,15 @@ def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float
 
 
 def _image_message(
-    pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, reported: str
+    pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, errors: pulls.Errors
 ) -> str:
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
     text = text_of(waiting)
-    start = f"Pod {pod['metadata']['name']}: {_image_start(container.title, image)}"
-    problem = f"{start}{stable(text)}"
-    if BACK_OFF.fullmatch(text) is None:
-        return problem + _image_advice(pod, container, rules, error_of(text))
-    # A message names one pod. For the others, the expression would only cost time.
-    before = _reported_before(start, pod, container, rules, reported) if start in reported else ""
-    return before or problem + _image_advice(pod, container, rules, OTHER)
-
-
-def _reported_before(start: str, pod: Object, container: Container, rules: PodRules, reported: str) -> str:
-    """What the status already reports of the image: the error that the kubelet no longer repeats."""
-    advice = [_image_advice(pod, container, rules, error) for error in (*ERRORS, OTHER)]
-    # The longest first: one can begin with another.
-    ends = "|".join(map(re.escape, sorted(advice, key=len)[::-1]))
-    before = re.search(f"{re.escape(start)}.{{1,{MAX_CAUSE + 3}}}?(?:{ends})", reported)
-    return before[0] if before else ""
+    if pulls.is_unexplained(waiting):
+        text = errors.get((pod["metadata"]["uid"], image), text)[:MAX_READ]
+    problem = image_problem(container.title, image, text)
+    return f"Pod {pod['metadata']['name']}: {problem}{_image_advice(pod, container, rules, error_of(text))}"
 
 
 def _image_advice(pod: Object, container: Container, rules: PodRules, error: ImageError) -> str:

@@ -9,10 +9,10 @@ import pytest
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.reconcile.events.mounts import MountEvents
+from memcached_operator.reconcile.events.pods import PodEvents
 from memcached_operator.reconcile.events.reader import MAX_BYTES
 from memcached_operator.workloads.problems.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
-from unit.builders import MEMCACHEDS, NOW, memcached
+from unit.builders import MEMCACHEDS, NOW, memcached, pod, waiting
 from unit.workloads.test_mounts import event, running, stuck
 
 KEY = Key(MEMCACHEDS, "test", "cache")
@@ -41,7 +41,7 @@ class World:
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
-        self.reader = MountEvents(cast("ApiClient", self), lambda key: self.changed.update([key]))
+        self.reader = PodEvents(cast("ApiClient", self), lambda key: self.changed.update([key]))
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
@@ -277,7 +277,7 @@ def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_s
         assert world.reconcile(stuck()) == (event(),)
 
     run(scenario)
-    assert "Memcached test/cache: unexpected error in mount-events, please report it; retrying in" in caplog.text
+    assert "Memcached test/cache: unexpected error in pod-events, please report it; retrying in" in caplog.text
 
 
 def test_other_statuses_are_not_held() -> None:
@@ -326,9 +326,7 @@ def test_missing_permission_is_logged_once_per_namespace(caplog: pytest.LogCaptu
 
     run(scenario)
     messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert messages == [
-        "cannot list Events in namespace 'test', so missing Secrets are not reported: events is forbidden"
-    ]
+    assert messages == [f"cannot list Events in namespace 'test', so {PodEvents.consequence}: events is forbidden"]
 
 
 def test_other_errors_are_logged_with_the_object(caplog: pytest.LogCaptureFixture) -> None:
@@ -383,3 +381,38 @@ def test_events_of_a_flood_are_not_all_read(caplog: pytest.LogCaptureFixture) ->
 
     run(scenario)
     assert "Events in namespace 'test': only 4 MiB of those about one object are read" in caplog.text
+
+
+def test_image_without_an_error_is_read_before_the_status_is_written_again() -> None:
+    text = 'Back-off pulling image "memcached:1"'
+    backing_off = pod(containerStatuses=[waiting("ImagePullBackOff", text)])
+    found = {**event(), "message": 'Failed to pull image "memcached:1": no such host'}
+    reported: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
+
+    async def scenario(world: World) -> None:
+        world.events = [found]
+        world.reconcile(backing_off, status=reported)
+        assert world.reader.delays_status(KEY)
+        await world.pass_time(0)
+        uid = backing_off["metadata"]["uid"]
+        assert [fields for _, _, fields, _ in world.reads] == [f"involvedObject.uid={uid},reason=Failed,source=kubelet"]
+        assert [each["message"] for each in world.reconcile(backing_off, status=reported)] == [found["message"]]
+        assert not world.reader.delays_status(KEY)
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 2
+        world.reconcile(pod(), status=reported)
+        await world.pass_time(9 * READ_PERIOD)
+        assert len(world.reads) == 2
+
+    run(scenario)
+
+
+def test_status_of_an_image_with_an_error_is_not_held() -> None:
+    async def scenario(world: World) -> None:
+        reported: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
+        world.reconcile(running(), status=reported)
+        assert not world.reader.delays_status(KEY)
+        await world.pass_time(0)
+        assert world.reads == []
+
+    run(scenario)

@@ -74,6 +74,8 @@ class Intervention(NamedTuple):
     """The reason of the Event."""
     message: str
     """A sentence with the remedy. It must stay the same while the cause does, so that it causes no writes."""
+    is_conflict: bool = False
+    """The client goes on until a user ends it: two owners of one field."""
 
 
 class Resize(IntEnum):
@@ -151,9 +153,6 @@ class Snapshot:
     that was evicted, or rejected by its node."""
     disruptions: tuple[Any, ...] = ()
     """The pods that Kubernetes itself has stopped lately (`workloads.problems.disruptions`)."""
-    autoscaled: bool = False
-    """A HorizontalPodAutoscaler has scaled its workload repeatedly within the last hour, and the controller has
-    reverted it."""
     listed: frozenset[Any] | None = None
     """What its status reads of pods, if it needed a list of them (`ReconciledKind.listed`)."""
     strays: Strays = Strays()
@@ -327,16 +326,10 @@ class Foreign:
 
     resources: tuple[Resource, ...] = ()
     """The resources of these objects."""
-    ignores: Callable[[Object], bool] = lambda _: False
-    """True for an object that no plan needs, so that its events cause no work."""
     reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
     """The fields that are read of the other objects, besides their identity."""
     view: Callable[[Resource, Object], Any] = lambda _, obj: obj
     """The form in which a plan reads these fields, made once per change."""
-
-    def includes(self, resource: Resource, obj: Object) -> bool:
-        """Whether a plan may read this object."""
-        return resource in self.resources and not self.ignores(obj)
 
 
 @dataclass(frozen=True)

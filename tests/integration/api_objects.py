@@ -26,7 +26,6 @@ from integration.api_steps import (
 )
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.kube.resource import (
-    AUTOSCALERS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     EVENTS,
@@ -392,7 +391,6 @@ def _kinds() -> dict[str, list[Step]]:
     labels = {"a": "b"}
     pods = {"containers": [{"name": "a", "image": "b", "env": [{"name": "e", "value": ""}]}]}
     template = {"metadata": {"labels": labels}, "spec": pods}
-    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}
     rule = {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": ["x"], "operations": ["CREATE"]}
     hook: Object = {
         "name": "a.example.com",
@@ -407,7 +405,6 @@ def _kinds() -> dict[str, list[Step]]:
     )
     found: dict[str, list[Step]] = {}
     specs: Mapping[Resource, Object] = {
-        AUTOSCALERS: {"spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 5}},
         REPLICA_SETS: {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}},
         ENDPOINT_SLICES: {
             "addressType": "IPv4",

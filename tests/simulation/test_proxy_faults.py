@@ -13,7 +13,6 @@ from faults.sandbox import LONG_SYNC_PERIOD
 from faults.state import is_ready
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import (
-    AUTOSCALERS,
     DEPLOYMENTS,
     NETWORK_POLICIES,
     POD_MONITORS,
@@ -179,7 +178,7 @@ def test_proxies_are_kept_while_the_caches_cannot_be_listed(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_unlisted_autoscalers_and_monitors_are_in_the_status(code: int) -> None:
+def test_unlisted_monitors_are_in_the_status(code: int) -> None:
     monitored: dict[str, Any] = {"monitoring": {"podMonitor": {}}}
 
     async def scenario(world: World) -> None:
@@ -188,16 +187,13 @@ def test_unlisted_autoscalers_and_monitors_are_in_the_status(code: int) -> None:
         await asyncio.sleep(SETTLED)
         monitor = world.get(POD_MONITORS, "front")
         await world.sandbox.operator.stop()
-        with failing_lists(code, failing=AUTOSCALERS), failing_lists(code, failing=POD_MONITORS):
+        with failing_lists(code, failing=POD_MONITORS):
             world.sandbox.operator.start()
             await world.change(MEMCACHEDS, "cache", **monitored)
             await asyncio.sleep(SETTLED)
-            scaled = (
-                f"Whether a HorizontalPodAutoscaler scales the pods is not known, because {cannot(AUTOSCALERS, code)}"
-            )
             kept = f"The PodMonitor is not changed, because {cannot(POD_MONITORS, code)}"
             for resource, name in ((MEMCACHEDS, "cache"), (MEMCACHEDPROXIES, "front")):
-                assert world.condition(resource, name, "Degraded")[1].endswith(f". {kept}. {scaled}")
+                assert world.condition(resource, name, "Degraded")[1].endswith(f". {kept}")
             assert world.get(POD_MONITORS, "front") == monitor
         await asyncio.sleep(SETTLED)
         assert world.key(POD_MONITORS, "cache") in world.plane.server.objects

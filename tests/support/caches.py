@@ -21,7 +21,7 @@ class Everything:
     def only_newest_of(self, resource: Resource, obj: Object) -> None:
         """None: every object is kept."""
 
-    def observes(self, resource: Resource, obj: Object) -> bool:
+    def observes(self, resource: Resource) -> bool:
         """False: no object of others is read."""
         return False
 

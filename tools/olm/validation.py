@@ -31,10 +31,6 @@ class Validator:
 DEPRECATED = 'The "operatorhub" validator is deprecated; '
 """A part of a warning of the validator operatorhub about itself. Community catalogs still run it, and its successor."""
 
-UNVERSIONED = "Migrate the API(s) for horizontalpodautoscalers: (["
-"""A part of a warning of the suite operatorframework about permissions. They contain no version: it assumes the removed
-versions autoscaling/v2beta1 and v2beta2, but the controller reads autoscaling/v2."""
-
 
 def validators(bundle: Path, catalog: Path | None) -> list[Validator]:
     """All validators, in the order of the report."""
@@ -77,8 +73,8 @@ def run_validator(validator: Validator, folder: Path) -> list[Finding]:
 
 
 def is_known(finding: Finding) -> bool:
-    """True for a warning that does not apply to this bundle: see UNVERSIONED and DEPRECATED."""
-    return finding.level == "warning" and any(known in finding.text for known in (UNVERSIONED, DEPRECATED))
+    """True for a warning that is not about this bundle: see DEPRECATED."""
+    return finding.level == "warning" and DEPRECATED in finding.text
 
 
 def validate(bundle: Path, catalog: Path | None, progress: Progress | None = None) -> tuple[str, bool]:

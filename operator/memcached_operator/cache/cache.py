@@ -74,7 +74,7 @@ class RetentionRules(Protocol):
         """
         ...
 
-    def observes(self, resource: Resource, obj: Object) -> bool:
+    def observes(self, resource: Resource) -> bool:
         """True for an object of others that a plan reads."""
         ...
 
@@ -220,7 +220,7 @@ class Cache:
 
     def is_foreign(self, key: Key, obj: Object) -> bool:
         """True for an observed object that is not ignored and no child: those have a controller and our label."""
-        if not self._retention.observes(key.resource, obj):
+        if not self._retention.observes(key.resource):
             return False
         managed = nested_map(obj, "metadata", "labels").get(labels.MANAGED_BY) == labels.MANAGER
         return not managed or controller_of(obj) is None

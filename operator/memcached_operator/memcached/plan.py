@@ -9,7 +9,7 @@ from msgspec import structs
 from memcached_api import conditions as c
 from memcached_api.images import Images
 from memcached_api.memcached.resolved import Ports, slots_at_once
-from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, is_stable, warm_up_of
+from memcached_api.memcached.types import MemcachedSpec, is_stable, warm_up_of
 from memcached_api.shared.monitoring import METRICS_PORT, is_enabled
 from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import (
@@ -42,7 +42,6 @@ from memcached_operator.shared.agent import has_agent, has_https
 from memcached_operator.shared.dns import CLUSTER_DOMAIN
 from memcached_operator.shared.foreign import (
     Observed,
-    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -91,13 +90,11 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             *_prometheus_rule(snapshot, spec, workload),
         )
         others, reported = interventions(snapshot, now)
-        scaling = autoscalers(snapshot, MEMCACHED)
         rules = _rules(snapshot, kept, defaults)
         decision = _update(snapshot, spec, workload, rules, 1 if other_budget is not None else slots_at_once(spec), now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(
-                *scaling.problems,
                 *(decision.problems if decision else ()),
                 *waiting(snapshot, spec.size, kept.size),
             ),
@@ -105,7 +102,6 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
                 *_budget_notices(spec, other_budget),
                 *comparison_notices(snapshot, compared, len(budgets)),
                 *unlisted_notices(snapshot, *_wanted_monitoring(spec)),
-                *scaling.notices,
                 *(decision.notices if decision else ()),
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),

@@ -7,7 +7,7 @@ from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.images import Images
-from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, needs_agent
+from memcached_api.memcachedproxy.types import MemcachedProxySpec, needs_agent
 from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
@@ -21,7 +21,6 @@ from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.shared.foreign import (
-    autoscalers,
     budget_notice,
     comparable_budgets,
     comparison_notices,
@@ -113,14 +112,13 @@ def _without_cache(
     Without pods, there is only the Service, so that the address of clients does not change when the pods start.
     `known`: whether it is known if the Memcached exists. If it is not, nothing is changed.
     """
-    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
-    problems = (*scaling.problems, *([problem] if problem else []))
+    problems = () if problem is None else (problem,)
     live = snapshot.workload(DEPLOYMENTS)
     if live is None and not known:
         return Plan(None, problems, kept)
     if live is not None:
         image = live_image(live, CONTAINER)
-        notices = (*scaling.notices, *problem_notice(image, snapshot.cr["metadata"]), *kept)
+        notices = (*problem_notice(image, snapshot.cr["metadata"]), *kept)
         return Plan(None, problems, notices)
     children = (service(snapshot.cr, spec), *_network_policy(snapshot, spec))
     return Plan(inheriting(children, spec.inherited_metadata), problems, kept)
@@ -138,7 +136,6 @@ def _with_cache(
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
     compared = observed(snapshot, labels if has_budget else None)
     budgets = comparable_budgets(snapshot, compared)
-    scaling = autoscalers(snapshot, MEMCACHEDPROXY)
     other_budget = foreign_budget(budgets, compared)
     children = [workload, service(cr, spec)]
     if has_budget and other_budget is None:
@@ -150,7 +147,6 @@ def _with_cache(
     return Plan(
         inheriting(children, spec.inherited_metadata),
         problems=(
-            *scaling.problems,
             *unavailable(rings.slots.name, rings.cache),
             *_waiting(rings, ring),
         ),
@@ -158,7 +154,6 @@ def _with_cache(
             *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
             *comparison_notices(snapshot, compared, len(budgets)),
             *unlisted_notices(snapshot, *([POD_MONITORS] if monitor is not None else [])),
-            *scaling.notices,
             *cache_notices(rings.slots.name, rings.cache, labels),
             *capacity.notices(spec, rings.slots.name, rings.cache),
             *problem_notice(choice.images.memcached, cr["metadata"]),

@@ -64,8 +64,6 @@ class Manager:
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
         self._observed = frozenset(resource for kind in kinds for resource in kind.foreign.resources)
-        if own := self._observed & {kind.resource for kind in kinds}:
-            raise ValueError(f"{own}: plans read objects of a kind of this operator through `references`")
         self._retention = Retention(kinds)
         of_pods = [each for kind in kinds for each in kind.pod_references]
         references = References({**{kind.resource: kind.references for kind in kinds}, PODS: of_pods})
@@ -73,10 +71,7 @@ class Manager:
         # A fair queue with one flow per namespace: many objects in one namespace do not delay the other namespaces.
         limits = Limits(WORKERS_PER_NAMESPACE, Sizes(self._cache, kinds).of)
         self._queue: Queue[Key] = Queue("reconcile", lambda key: key.namespace, max_retry_delay, limits)
-        # What is only observed must not prevent the start of a kind: an older role may lack the permission to list it.
-        optional = {resource for kind in kinds for resource in kind.optional} | self._observed.difference(
-            self.child_resources
-        )
+        optional = {resource for kind in kinds for resource in kind.optional}
         self._reflectors = [
             Reflector(resource, namespace, "", watch=watch, is_known=self._cache.is_known)
             if self._kind_of(resource)
@@ -102,7 +97,7 @@ class Manager:
     @property
     def _resources(self) -> tuple[Resource, ...]:
         kinds = (kind.resource for kind in self._kinds.values())
-        return tuple(dict.fromkeys([*self.child_resources, *sorted(self._observed, key=str), *kinds]))
+        return tuple(dict.fromkeys([*self.child_resources, *kinds]))
 
     def _kind_of(self, resource: Resource) -> ReconciledKind | None:
         """The kind of a custom resource; None for a child or a pod."""

@@ -12,7 +12,6 @@ from memcached_operator import metrics
 from memcached_operator.cache.cache import MAX_FOREIGN, Cache
 from memcached_operator.cache.live import StaleError, ensure_exists, exact_version, get_live
 from memcached_operator.kind import (
-    Intervention,
     Item,
     Listed,
     Outcome,
@@ -25,7 +24,7 @@ from memcached_operator.kind import (
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.knowledge import Known, known_in
 from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_labels
-from memcached_operator.kube.resource import AUTOSCALERS, PODS, Key, Object, key_of, nested_map
+from memcached_operator.kube.resource import PODS, Key, Object, key_of, nested_map
 from memcached_operator.reconcile.apply import DEGRADED_THRESHOLD, Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
@@ -41,7 +40,6 @@ from memcached_operator.runtime.queue import Queue
 from memcached_operator.runtime.tasks import Measured
 from memcached_operator.status.conditions import is_reported
 from memcached_operator.status.events import Recorder
-from memcached_operator.status.interventions import AUTOSCALED
 from memcached_operator.status.lists import is_ready_to_plan, kept_status
 from memcached_operator.status.lists import problems as unlisted_problems
 from memcached_operator.status.writer import StatusWriter
@@ -175,8 +173,6 @@ class Reconciler:
         self.observers.remember(key, plan.observed)
         result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr)
-        if self._applier.reverts.is_autoscaled(cr) != snapshot.autoscaled:
-            self._queue.add(key)  # the plan reports it
         problems = (*plan.problems, *result.problems, *reverts.problems, *unlisted)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
@@ -192,9 +188,7 @@ class Reconciler:
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         notices = (*plan.notices, *self._notices(kind, key.namespace))
-        outcome = Outcome(
-            problems, notices, plan.update, (*plan.interventions, *_others(snapshot, reverts.interventions))
-        )
+        outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *reverts.interventions))
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
         strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
@@ -244,10 +238,9 @@ class Reconciler:
         events, creation = self._pod_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
         self._disruptions.observe(key, cr, (*snapshot.pods, *snapshot.ended), kind.loss)
         disruptions = self._disruptions.of(key, cr["metadata"]["uid"])
-        autoscaled = self._applier.reverts.is_autoscaled(cr)
-        if not (events or creation or disruptions or autoscaled):
+        if not (events or creation or disruptions):
             return snapshot
-        return replace(snapshot, events=events, creation=creation, disruptions=disruptions, autoscaled=autoscaled)
+        return replace(snapshot, events=events, creation=creation, disruptions=disruptions)
 
     def observe_pod(self, key: Key, pod: Object) -> None:
         """Report a pod of an object that Kubernetes itself has stopped. At the next reconcile, it may not exist."""
@@ -376,12 +369,6 @@ class Reconciler:
             # After the children: a step changes pods towards the pod template that was applied above.
             await self._pod_steps.make(plan.update.step, result)
         return result
-
-
-def _others(snapshot: Snapshot, interventions: Iterable[Intervention]) -> Iterator[Intervention]:
-    """The interventions without those of the autoscalers that the kind's own plans report."""
-    reports_autoscalers = AUTOSCALERS in snapshot.knowledge and snapshot.is_listed(AUTOSCALERS)
-    return (each for each in interventions if each.reason != AUTOSCALED or not reports_autoscalers)
 
 
 def gather(

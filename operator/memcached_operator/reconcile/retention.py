@@ -37,7 +37,6 @@ class Retention:
         self._kinds = tuple(kinds)
         self._by_resource = {kind.resource: kind for kind in self._kinds}
         self._by_app = {kind.app_name: kind for kind in self._kinds}
-        self._own = {*self._by_resource, *(owned for kind in self._kinds for owned in kind.owns)}
 
     def keep(self, cache: Cache, key: Key, obj: Object) -> Kept:
         """The part of an object that is kept."""
@@ -48,19 +47,16 @@ class Retention:
         kept = forms.whole(obj)
         needed = self.is_needed(cache, key, kept)
         for kind in self._kinds:
-            if not needed and kind.foreign.includes(key.resource, obj) and cache.is_foreign(key, obj):
+            if not needed and key.resource in kind.foreign.resources and cache.is_foreign(key, obj):
                 return Kept({**forms.outline(obj), **kind.foreign.reads(obj)}, needed=False)
         return Kept(kept, needed)
 
     def drops(self, resource: Resource, obj: Object) -> bool:
-        """True for most completed pods, and for an object of others that no plan reads.
-
-        Evicted pods stay until they are deleted, and must not displace those that run.
-        """
-        if resource == PODS:
-            is_held = is_deleted(obj) and bool(obj["metadata"].get("finalizers"))
-            return has_completed(obj) and not is_held and self.only_newest_of(resource, obj) is None
-        return resource not in self._own and not self.observes(resource, obj)
+        """True for most completed pods. Evicted ones stay until they are deleted, and must not displace the others."""
+        if resource != PODS or not has_completed(obj):
+            return False
+        is_held = is_deleted(obj) and bool(obj["metadata"].get("finalizers"))
+        return not is_held and self.only_newest_of(resource, obj) is None
 
     def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
         """The pods of a controller that were evicted, or rejected by their nodes: a plan reports the last reason."""
@@ -70,9 +66,9 @@ class Retention:
         instance = (meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
         return ("failed", *instance, nested_map(controller_of(obj) or {}).get("name"))
 
-    def observes(self, resource: Resource, obj: Object) -> bool:
-        """True for an object of others that a plan reads."""
-        return any(kind.foreign.includes(resource, obj) for kind in self._kinds)
+    def observes(self, resource: Resource) -> bool:
+        """Whether plans read the objects of others of a resource."""
+        return any(resource in kind.foreign.resources for kind in self._kinds)
 
     def view(self, key: Key, obj: Object) -> Any:
         """What a plan reads of an object of others."""

@@ -19,7 +19,7 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.field_managers import Path, differences, manager_of
 from memcached_operator.kube.resource import Key, Object, nested_map
 from memcached_operator.reconcile.intent import identity, with_recorded_intent
-from memcached_operator.status.interventions import AUTOSCALED, RESTART, Change, reverted
+from memcached_operator.status.interventions import RESTART, Change, reverted
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,10 @@ LIMIT, PERIOD = 10, 60.0
 
 CALM: Final = 2 * PERIOD
 """Seconds without a change after which a child that reached the limit is not reported as Degraded any more."""
+
+AGAIN: Final = 330.0
+"""Seconds after its last change for which an autoscaler is reported. It tries again after 15 s, and lowers the size
+only to the largest of the last 5 minutes (kubernetes pkg/controller/podautoscaler, its defaults)."""
 
 READ_PERIOD: Final = 60.0
 """Minimum seconds between two reads of the field managers of a child."""
@@ -192,23 +196,18 @@ class Reverts:
         delays = list[float]()
         for record in self._of(cr).values():
             since = now - record.times[-1]
-            if since >= WINDOW or not record.causes:
+            if since >= WINDOW:
                 continue
-            if record.reached_limit and since < CALM:
-                problems += (
-                    Problem(c.CONFLICT, f"{cause.message}. {LIMITED}", blocks=False) for cause in record.causes
-                )
-                delays.append(CALM - since)
-            else:
-                interventions += record.causes
-                delays.append(WINDOW - since)
+            for cause in record.causes:
+                is_limited = record.reached_limit and since < CALM
+                if is_limited or (cause.is_conflict and since < AGAIN):
+                    text = f"{cause.message}. {LIMITED}" if is_limited else cause.message
+                    problems.append(Problem(c.CONFLICT, text, blocks=False))
+                    delays.append((CALM if is_limited else AGAIN) - since)
+                elif not cause.is_conflict:
+                    interventions.append(cause)
+                    delays.append(WINDOW - since)
         return Report(tuple(interventions), tuple(problems), min(delays, default=None))
-
-    def is_autoscaled(self, cr: Object) -> bool:
-        """Whether the report of an object includes that a HorizontalPodAutoscaler scales a child."""
-        now = self.clock()
-        recent = (record for record in self._of(cr).values() if now - record.times[-1] < WINDOW)
-        return any(cause.reason == AUTOSCALED for record in recent for cause in record.causes)
 
     def forget(self, cr: Object, key: Key) -> None:
         """Forget a child that has a new intent, or that the controller has deleted."""

@@ -1,33 +1,14 @@
-"""The objects of other users that affect an object: budgets for its pods, and autoscalers of its workload."""
+"""The PodDisruptionBudgets of other users that select the pods of an object."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from memcached_api import conditions as c
-from memcached_api.kind import Kind
-from memcached_operator.kind import Foreign, Problem, Snapshot
+from memcached_operator.kind import Foreign, Snapshot
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import (
-    AUTOSCALERS,
-    DEPLOYMENTS,
-    POD_DISRUPTION_BUDGETS,
-    STATEFULSETS,
-    Object,
-    Resource,
-    controller_of,
-    nested_map,
-)
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object, Resource, nested_map
 from memcached_operator.workloads.selectors import Selector
-
-WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
-"""The resources of workloads. An object has at most one of them."""
-
-SCALED_OBJECT = "ScaledObject"
-"""The kind of KEDA's autoscalers."""
 
 MAX_COMPARISONS: Final = 200_000
 """Labels of pods that are compared with budgets in one plan, each in 0.1 µs: while it is made, nothing else is."""
@@ -66,9 +47,9 @@ class Observed:
         """The labels that are kept in memory."""
         return sum(self._counts)
 
-    def comparisons(self, resource: Resource) -> int:
+    def comparisons(self, resource: Resource) -> int:  # noqa: ARG002 - the protocol
         """At most this many labels for one object."""
-        return max(1, self._counts[1]) if resource == POD_DISRUPTION_BUDGETS else 1
+        return max(1, self._counts[1])
 
     def comparisons_with(self, budget: Budget) -> int:
         """The labels that are compared with a budget."""
@@ -85,12 +66,9 @@ class Observed:
         """Whether a budget selects one of the pods. A budget with the name of the own object is not another one's."""
         return budget.selector is not None and any(map(budget.selector.selects, self.compared(budget)))
 
-    def dependency(self, resource: Resource, view: Any) -> Hashable:
-        """Whether a budget selects a pod; or whether an autoscaler is for the workload, with all that is read of it."""
-        if resource == POD_DISRUPTION_BUDGETS:
-            return self.is_selected(view) or None
-        is_of_workload = nested_map(view, "spec", "scaleTargetRef").get("name") == self.name
-        return msgspec.json.encode(view) if is_of_workload else None
+    def dependency(self, resource: Resource, view: Budget) -> Hashable:  # noqa: ARG002 - the protocol
+        """Whether a budget selects a pod."""
+        return self.is_selected(view) or None
 
 
 def observed(snapshot: Snapshot, labels: Mapping[str, str] | None) -> Observed:
@@ -167,96 +145,17 @@ def rollout_notice(name: str) -> str:
     )
 
 
-def ignores(obj: Object) -> bool:
-    """True for a HorizontalPodAutoscaler whose target is no Deployment and no StatefulSet, such as a Memcached.
-
-    There can be one for each Memcached of a namespace, and each would cause a reconciliation of all of them.
-    """
-    target = nested_map(obj, "spec").get("scaleTargetRef")
-    if target is None:
-        return False
-    return not any(_targets(target, workload) for workload in WORKLOADS)
-
-
 def reads(obj: Object) -> Object:
-    """The fields of such an object that are read: which pods a budget selects, or what an autoscaler scales."""
+    """The field of a PodDisruptionBudget that is read: which pods it selects."""
     spec = nested_map(obj, "spec")
-    return {"spec": {name: spec[name] for name in ("selector", "scaleTargetRef") if name in spec}}
+    return {"spec": {name: spec[name] for name in ("selector",) if name in spec}}
 
 
-def view(resource: Resource, obj: Object) -> Any:
-    """A Budget; or an autoscaler as an object."""
-    if resource != POD_DISRUPTION_BUDGETS:
-        return obj
+def view(_: Resource, obj: Object) -> Budget:
+    """The form in which a plan reads it."""
     selector = nested_map(obj, "spec").get("selector")
     return Budget(obj["metadata"]["name"], None if selector is None else Selector(selector))
 
 
-def _targets(target: Mapping[str, Any], workload: Resource) -> bool:
-    """Whether the target of an autoscaler is a workload of this type."""
-    group = str(target.get("apiVersion", "")).partition("/")[0]
-    return (group, target.get("kind")) == (workload.group, workload.kind)
-
-
-@dataclass(frozen=True)
-class Autoscalers:
-    """What a plan says about HorizontalPodAutoscalers of the workload, whose size the object sets.
-
-    `problems`: those of autoscalers that scale it. `notices`: about those that have not scaled it lately.
-    """
-
-    problems: tuple[Problem, ...] = ()
-    notices: tuple[str, ...] = ()
-
-
-def autoscalers(snapshot: Snapshot, kind: Kind[Any]) -> Autoscalers:
-    """What the status says about autoscalers of the workload. `kind`: that of the object.
-
-    Nothing if the workload does not belong to the object: the controller does not change that one.
-    """
-    name = snapshot.cr["metadata"]["name"]
-    found = [
-        (_autoscaler(each), workload.kind, _retarget(each, kind, name))
-        for each in snapshot.foreign.get(AUTOSCALERS, ())
-        for workload in WORKLOADS
-        if snapshot.child(workload) is not None and _targets_named(each, workload, name)
-    ]
-    verb = "scales" if snapshot.autoscaled else "targets"
-    texts = tuple(
-        f"{autoscaler} {verb} {workload} {name}, but the controller reverts every change, because spec.size sets its "
-        f"size. {remedy}"
-        for autoscaler, workload, remedy in found
-    )
-    if snapshot.autoscaled:
-        return Autoscalers(tuple(Problem(c.CONFLICT, text, blocks=False) for text in texts))
-    return Autoscalers(notices=texts)
-
-
-def _targets_named(autoscaler: Object, workload: Resource, name: str) -> bool:
-    """Whether the target of an autoscaler is the workload of this type and name."""
-    target = nested_map(autoscaler, "spec", "scaleTargetRef")
-    return target.get("name") == name and _targets(target, workload)
-
-
-def _autoscaler(autoscaler: Object) -> str:
-    """The object that a user edits: KEDA creates a HorizontalPodAutoscaler for a ScaledObject, and keeps its target."""
-    owner = controller_of(autoscaler)
-    if owner is not None and _is_of_keda(owner):
-        return f"{SCALED_OBJECT} {texts.name(str(owner['name']))}"
-    return f"{AUTOSCALERS.kind} {texts.name(autoscaler['metadata']['name'])}"
-
-
-def _retarget(autoscaler: Object, kind: Kind[Any], name: str) -> str:
-    """How to have an object scaled instead of its workload."""
-    target = f"spec.scaleTargetRef to apiVersion {kind.group}/{kind.versions[0]}, kind {kind.name}, name {name}"
-    if _is_of_keda(controller_of(autoscaler)):
-        return f"Set its {target}, and its spec.minReplicaCount to at least 1"
-    return f"Set the autoscaler's {target}"
-
-
-def _is_of_keda(owner: Mapping[str, Any] | None) -> bool:
-    return owner is not None and owner["kind"] == SCALED_OBJECT
-
-
-FOREIGN = Foreign((POD_DISRUPTION_BUDGETS, AUTOSCALERS), ignores, reads, view)
+FOREIGN = Foreign((POD_DISRUPTION_BUDGETS,), reads=reads, view=view)
 """The objects of other users that a plan reads."""

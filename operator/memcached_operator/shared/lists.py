@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.knowledge import State
-from memcached_operator.kube.resource import AUTOSCALERS, Resource
+from memcached_operator.kube.resource import Resource
 from memcached_operator.status.lists import failure
 
 
@@ -16,9 +16,6 @@ def unlisted_notices(snapshot: Snapshot, *wanted: Resource) -> Iterator[str]:
     for resource in wanted:
         if text := _unlisted(resource, snapshot):
             yield f"The {resource.kind} is not changed, because {text}"
-    if text := _unlisted(AUTOSCALERS, snapshot):
-        which = "Which" if snapshot.autoscaled else "Whether a"
-        yield f"{which} {AUTOSCALERS.kind} scales the pods is not known, because {text}"
 
 
 def _unlisted(resource: Resource, snapshot: Snapshot) -> str:

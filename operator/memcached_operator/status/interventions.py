@@ -9,8 +9,7 @@ from memcached_operator.kube.field_managers import Manager, Path
 from memcached_operator.kube.resource import Key, Object, nested_map
 
 REVERTED: Final = "ChangesReverted"
-AUTOSCALED: Final = "ScaledByAutoscaler"
-"""The reasons of the Events about such a client, and about a HorizontalPodAutoscaler."""
+"""The reason of the Events about such a client."""
 
 REPLICAS: Final = ("spec", "replicas")
 RESTART: Final = ("spec", "template", "metadata", "annotations", "kubectl.kubernetes.io/restartedAt")
@@ -53,8 +52,8 @@ def reverted(cr: Object, key: Key, change: Change, restart: Callable[[Object], s
             f"{child}: another client changed {field_names(change.fields)} repeatedly, and the controller reverted it"
         )
     manager = "" if change.manager is None else f". Field manager: {_named(change.manager)}"
-    reason = AUTOSCALED if _is_of_autoscaler(change) else REVERTED
-    return Intervention(reason, f"{what}{manager}. {remedy or _remedy(cr, change)}")
+    text = f"{what}{manager}. {remedy or _remedy(cr, change)}"
+    return Intervention(REVERTED, text, is_conflict=_is_of_autoscaler(change))
 
 
 def field_names(paths: Sequence[Path]) -> str:
@@ -125,7 +124,10 @@ _KNOWN: Final[Sequence[tuple[Callable[[Change], bool], Callable[[Object], str]]]
     (_is_of_downscaler, _exclude_from_downscaler),
     (
         _is_of_autoscaler,
-        lambda cr: f"A HorizontalPodAutoscaler scales it. Set its {_target(cr)}",
+        lambda cr: (
+            f"A HorizontalPodAutoscaler scales it: see kubectl get hpa -n {cr['metadata']['namespace']}. Set its "
+            f"{_target(cr)}. If a ScaledObject owns it, set this there, and spec.minReplicaCount to at least 1"
+        ),
     ),
     (
         lambda change: _is_of(change, "keda") and _scales(change),

@@ -62,9 +62,9 @@ def of_interventions(
 ) -> Iterator[Report]:
     """The reports of the interventions of other clients that a status mentions first."""
     before, after = (_message(status, c.DEGRADED) for status in (old, new))
-    for reason, message in interventions:
-        if message in after and message not in before:
-            yield Report(reason, message, warning=True)
+    for each in interventions:
+        if each.message in after and each.message not in before:
+            yield Report(each.reason, each.message, warning=True)
 
 
 def _message(status: Mapping[str, Any], type_: str) -> str:

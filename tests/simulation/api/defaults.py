@@ -171,11 +171,6 @@ def _namespace(obj: Object) -> None:
         obj["metadata"].setdefault("labels", {})["kubernetes.io/metadata.name"] = name
 
 
-def _autoscaler(obj: Object) -> None:
-    resource = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}
-    _fill(obj["spec"], minReplicas=1, metrics=[{"type": "Resource", "resource": resource}])
-
-
 def _role_binding(obj: Object) -> None:
     _fill(obj["roleRef"], apiGroup="rbac.authorization.k8s.io")
     for subject in obj.get("subjects", ()):
@@ -206,7 +201,6 @@ DEFAULTS: Final[Mapping[str, Callable[[Object], None]]] = {
     "limitranges": _limit_range,
     "secrets": _secret,
     "namespaces": _namespace,
-    "horizontalpodautoscalers": _autoscaler,
     "rolebindings": _role_binding,
     "clusterrolebindings": _role_binding,
     "mutatingwebhookconfigurations": _webhooks,

@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from memcached_operator.kube.resource import (
-    AUTOSCALERS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     EVENTS,
@@ -193,7 +192,6 @@ def _kinds() -> tuple[Kind, ...]:
             subresources=_STATUS_ONLY,
         ),
         Kind(NETWORK_POLICIES, types.NETWORK_POLICY, generation="spec"),
-        Kind(AUTOSCALERS, types.AUTOSCALER, subresources=_STATUS_ONLY),
         Kind(NAMESPACES, types.NAMESPACE, namespaced=False, subresources=("finalize", "status")),
         Kind(NODES, types.NODE, namespaced=False, subresources=_STATUS_ONLY),
         Kind(SERVICE_ACCOUNTS, types.SERVICE_ACCOUNT),

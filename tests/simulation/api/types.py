@@ -186,9 +186,6 @@ ROLE_BINDING: Final = struct({"metadata": META, "subjects": items(ATOMIC), "role
 RESOURCE_QUOTA: Final = _object(struct({"hard": MAP, "scopeSelector": ATOMIC}), struct({"hard": MAP, "used": MAP}))
 _LIMIT: Final = struct(dict.fromkeys(("default", "defaultRequest", "max", "min", "maxLimitRequestRatio"), MAP))
 LIMIT_RANGE: Final = _object(struct({"limits": items(_LIMIT)}, limits=None))
-AUTOSCALER: Final = _object(
-    struct(None, scaleTargetRef={}), struct({"conditions": CONDITIONS}, desiredReplicas=0, currentMetrics=None)
-)
 CLAIM: Final = _CLAIM
 ENDPOINT_SLICE: Final = struct(
     {"metadata": META, "endpoints": items(struct({"addresses": SET}, conditions={}))},  # Endpoint

@@ -55,7 +55,7 @@ LIST_FAULTS: Final[dict[str, Fault]] = {
 """The faults of lists. Discovery still says that the resources are served."""
 LISTED: Final = (
     *("memcacheds", "appservices", "deployments", "statefulsets", "pods", "services", "configmaps"),
-    *("poddisruptionbudgets", "networkpolicies", "podmonitors", "prometheusrules", "horizontalpodautoscalers"),
+    *("poddisruptionbudgets", "networkpolicies", "podmonitors", "prometheusrules"),
 )
 """The resources that the operator lists, besides MemcachedProxies."""
 WRITES: Final = (

@@ -8,7 +8,7 @@ from memcached_api.images import Images
 from memcached_operator.cache.cache import MAX_FOREIGN
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.knowledge import LISTED
-from memcached_operator.kube.resource import AUTOSCALERS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.reconcile.manager import Manager
 from memcached_operator.runtime.queue import Queue
@@ -39,13 +39,6 @@ def theirs(resource: Resource, version: int, name: str = "theirs", **spec: Any) 
 def budget(version: int, **selector: Any) -> Event:
     """An event of a budget."""
     return theirs(POD_DISRUPTION_BUDGETS, version, selector=selector, maxUnavailable=1)
-
-
-def autoscaler(version: int, name: str, **spec: Any) -> Event:
-    """An event of an autoscaler of the Deployment with this name."""
-    return theirs(
-        AUTOSCALERS, version, scaleTargetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": name}, **spec
-    )
 
 
 DELETED: Event = (POD_DISRUPTION_BUDGETS, "deleted", budget(9)[2])
@@ -133,16 +126,6 @@ def test_budget_is_compared_with_the_labels_of_pods_too() -> None:
     crs = [made("one", **WITH_BUDGET), made("two", **WITH_BUDGET)]
     assert enqueued(crs, budget(1, **LABEL), pods=[pod]) == [["one"]]
     assert enqueued(crs, budget(1, **LABEL)) == [[]]
-
-
-def test_autoscaler_concerns_its_target() -> None:
-    assert enqueued(
-        [made("one"), made("two")],
-        autoscaler(1, "one"),
-        autoscaler(2, "one", maxReplicas=5),
-        autoscaler(3, "two"),
-        autoscaler(4, "other"),
-    ) == [["one"], [], ["one", "two"], ["two"]]
 
 
 def test_change_of_the_spec_changes_what_is_compared() -> None:

@@ -14,7 +14,6 @@ from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.kind import Plan, ReconciledKind, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import (
-    AUTOSCALERS,
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
     PODS,
@@ -212,30 +211,6 @@ def test_no_object_is_reconciled_before_its_children_are_listed(
     monkeypatch: pytest.MonkeyPatch, resource: Resource
 ) -> None:
     check_waits_for(resource, monkeypatch)
-
-
-def test_no_object_is_reconciled_before_what_its_plan_observes_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    list_all, listing, listed = Api.list, asyncio.Event(), asyncio.Event()
-
-    async def slowly(self: Api, resource: Resource, namespace: str | None, selector: str = "") -> Any:
-        if resource == AUTOSCALERS:
-            listing.set()
-            await listed.wait()
-        async for page in list_all(self, resource, namespace, selector):
-            yield page
-
-    async def scenario(api: Api, manager: Manager) -> None:
-        await listing.wait()
-        reflectors = [each for each in vars(manager)["_reflectors"] if each.resource not in (AUTOSCALERS, MEMCACHEDS)]
-        await until(lambda: all(each.synced.is_set() for each in reflectors))
-        for _ in range(50):
-            await asyncio.sleep(0)
-        assert not api.calls
-        listed.set()
-        await until(lambda: api.statuses)
-
-    monkeypatch.setattr(Api, "list", slowly)
-    run_scenario(scenario, sync_period=3600)
 
 
 MONITORS = Resource("monitoring.coreos.com", "v1", "ServiceMonitor", "servicemonitors")
@@ -453,8 +428,8 @@ def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("resource", [POD_DISRUPTION_BUDGETS, AUTOSCALERS], ids=lambda each: each.kind)
-def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace(resource: Resource) -> None:
+def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace() -> None:
+    resource = POD_DISRUPTION_BUDGETS
     both, changed, unread = ["one", "two"], {"selector": {"matchLabels": {"a": "b"}}}, {"maxUnavailable": 2}
     assert enqueued(
         (resource, "updated", theirs(1)),
@@ -488,5 +463,5 @@ def test_only_observed_resources_are_watched_without_a_label() -> None:
     manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
     reflectors = vars(manager)["_reflectors"]
     unlabelled = {each.resource for each in reflectors if not each.selector}
-    assert unlabelled == {POD_DISRUPTION_BUDGETS, AUTOSCALERS, MEMCACHEDS, APPSERVICES}
+    assert unlabelled == {POD_DISRUPTION_BUDGETS, MEMCACHEDS, APPSERVICES}
     assert len(reflectors) == len({each.resource for each in reflectors})

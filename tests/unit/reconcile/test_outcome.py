@@ -2,17 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from memcached_api.images import Images
 from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Intervention, Outcome, Plan, Problem, ReconciledKind, Snapshot
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
-from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.pods import PodEvents
 from memcached_operator.reconcile.observers import Observers
@@ -20,14 +18,13 @@ from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.reverts import Report, Reverts
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
-from memcached_operator.status.interventions import AUTOSCALED
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from support.caches import whole_cache
 from unit.builders import MEMCACHEDS, memcached
 from unit.fakes import Api
 
 KEY = key_of(MEMCACHEDS, memcached())
-SCALED, EDITED, PLANNED = (Intervention(reason, reason) for reason in (AUTOSCALED, "Edited", "Planned"))
+EDITED, PLANNED = (Intervention(reason, reason) for reason in ("Edited", "Planned"))
 
 
 def kind_of(plan: Plan, seen: list[tuple[Snapshot, Outcome]]) -> ReconciledKind:
@@ -58,24 +55,16 @@ def reconciled(
 
 
 PROBLEMS = Problem("InvalidSpec", "of the plan"), Problem("Conflict", "of reverts")
-OBSERVING = memcached_kind(Images("example.com/memcached:1"))
-INTERVENTIONS: dict[str, tuple[Callable[[ReconciledKind], ReconciledKind], list[Intervention]]] = {
-    "a kind that does not observe autoscalers": (lambda kind: kind, [PLANNED, SCALED, EDITED]),
-    "a kind whose plans report autoscalers": (lambda kind: replace(kind, foreign=OBSERVING.foreign), [PLANNED, EDITED]),
-}
 
 
-@pytest.mark.parametrize(("change", "expected"), INTERVENTIONS.values(), ids=INTERVENTIONS.keys())
-def test_interventions_are_those_of_the_plan_and_of_reverts(
-    change: Callable[[ReconciledKind], ReconciledKind], expected: list[Intervention], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interventions_are_those_of_the_plan_and_of_reverts(monkeypatch: pytest.MonkeyPatch) -> None:
     def report(_: Reverts, __: Object) -> Report:
-        return Report((SCALED, EDITED), (PROBLEMS[1],))
+        return Report((EDITED,), (PROBLEMS[1],))
 
     monkeypatch.setattr(Reverts, "report", report)
     seen: list[tuple[Snapshot, Outcome]] = []
-    reconciled(change(kind_of(Plan((), (PROBLEMS[0],), ("of the plan",), interventions=(PLANNED,)), seen)))
-    assert list(seen[-1][1].interventions) == expected
+    reconciled(kind_of(Plan((), (PROBLEMS[0],), ("of the plan",), interventions=(PLANNED,)), seen))
+    assert seen[-1][1].interventions == (PLANNED, EDITED)
     assert (seen[-1][1].problems, seen[-1][1].notices) == (PROBLEMS, ("of the plan",))
 
 

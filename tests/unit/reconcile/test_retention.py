@@ -14,7 +14,6 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import (
-    AUTOSCALERS,
     CONFIG_MAPS,
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
@@ -94,15 +93,8 @@ def test_services_of_slots_are_kept_in_any_case_if_they_are_small(name: str, is_
         assert needed(cache, SERVICES) == expected
 
 
-@pytest.mark.parametrize(
-    ("resource", "spec"),
-    [
-        (POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": LABELS}}),
-        (AUTOSCALERS, {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cache"}}),
-    ],
-    ids=["budget", "autoscaler"],
-)
-def test_only_what_is_read_of_foreign_objects_is_kept(resource: Resource, spec: Object) -> None:
+def test_only_what_is_read_of_foreign_objects_is_kept() -> None:
+    resource, spec = POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": LABELS}}
     cache = made(memcached())
     meta = {"name": "theirs", "namespace": "test", "uid": "u", "resourceVersion": "1", **JUNK}
     cache.put(resource, {"metadata": meta, "spec": {**spec, "other": LARGE}, "status": {"other": LARGE}})
@@ -245,7 +237,7 @@ def test_what_nothing_needs_is_limited_per_namespace(
     warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert [f"namespace '{each}'" in text for each, text in zip(namespaces, warnings, strict=True)] == [True, True]
     # Children, and objects of another group, are stored in any case.
-    for other in (SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, AUTOSCALERS):
+    for other in (SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS):
         if other != resource:
             cache.put(other, large(other, "cache") if other == SERVICES else junk(other, "a"))
             assert len(cache.keys(other)) == 1
@@ -299,21 +291,6 @@ def test_children_of_deleted_objects_are_limited() -> None:
         cache.release(Retention([KIND]).of_deleted(cache, KIND, {**cr, "metadata": {**cr["metadata"], "uid": "cr"}}))
     assert kept_bytes(cache, SERVICES, "test") <= allowances.MAX_BYTES
     assert needed(cache, SERVICES) == 0
-
-
-HPA_TARGETS: dict[str, tuple[str, str, bool]] = {
-    "of a workload": ("apps/v1", "Deployment", True),
-    "of another object": ("cache.example.com/v1", "Memcached", False),
-}
-
-
-@pytest.mark.parametrize(("version", "kind", "is_kept"), HPA_TARGETS.values(), ids=HPA_TARGETS.keys())
-def test_object_of_others_that_no_plan_reads_is_not_kept(version: str, kind: str, is_kept: bool) -> None:
-    cache = made(memcached())
-    target = {"apiVersion": version, "kind": kind, "name": "cache"}
-    found = {**junk(AUTOSCALERS, "a"), "spec": {"scaleTargetRef": target}}
-    assert cache.put_event(AUTOSCALERS, found) == is_kept
-    assert len(cache.keys(AUTOSCALERS)) == is_kept
 
 
 def test_budget_of_an_earlier_object_is_kept_whole() -> None:

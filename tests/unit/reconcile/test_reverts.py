@@ -14,7 +14,7 @@ from memcached_operator.reconcile import reverts
 from memcached_operator.reconcile.apply import Applier, build_intent
 from memcached_operator.reconcile.reconciler import gather
 from memcached_operator.reconcile.result import Result
-from memcached_operator.reconcile.reverts import CALM, LIMIT, MAX_CAUSES, PERIOD, WINDOW, Reverts
+from memcached_operator.reconcile.reverts import AGAIN, CALM, LIMIT, MAX_CAUSES, PERIOD, WINDOW, Report, Reverts
 from support.caches import whole_cache
 from unit.builders import LABELS, memcached
 from unit.fakes import Api
@@ -85,15 +85,20 @@ def test_second_change_is_reported_with_its_field_manager_once() -> None:
     assert fight.reverts.report(fight.cr).requeue_after == WINDOW
 
 
-@pytest.mark.parametrize(("manager", "expected"), [("kube-controller-manager", True), ("kubectl", False)])
-def test_autoscaler_is_known_from_its_second_change_on_for_an_hour(manager: str, expected: bool) -> None:
-    fight = Fight(manager)
+def test_autoscaler_is_a_conflict_that_does_not_block_until_it_has_changed_nothing_for_a_while() -> None:
+    fight = Fight("kube-controller-manager")
     fight.revert()
-    assert not fight.reverts.is_autoscaled(fight.cr)
+    assert fight.reverts.report(fight.cr) == Report()
     fight.revert()
-    assert fight.reverts.is_autoscaled(fight.cr) == expected
-    fight.now += WINDOW
-    assert not fight.reverts.is_autoscaled(fight.cr)
+    report = fight.reverts.report(fight.cr)
+    (problem,) = report.problems
+    assert (problem.reason, problem.blocks, report.interventions) == ("Conflict", False, ())
+    assert (fight.messages, report.requeue_after) == ([], AGAIN)
+    assert "A HorizontalPodAutoscaler scales it: see kubectl get hpa -n test." in problem.message
+    fight.now += AGAIN
+    assert fight.reverts.report(fight.cr) == Report()
+    fight.revert()
+    assert fight.reverts.report(fight.cr).problems == (problem,)
 
 
 def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> None:

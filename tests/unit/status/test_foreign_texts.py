@@ -9,7 +9,6 @@ from typing import Final, cast
 import msgspec
 import pytest
 
-from memcached_api.memcached.types import MEMCACHED
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.cache.forms import VPA_UPDATES
 from memcached_operator.kind import PodStep, Snapshot
@@ -17,7 +16,6 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.field_managers import Manager
 from memcached_operator.kube.knowledge import UNLISTED
 from memcached_operator.kube.resource import (
-    AUTOSCALERS,
     DEPLOYMENTS,
     PODS,
     SERVICES,
@@ -35,7 +33,7 @@ from memcached_operator.reconcile.pod_steps import PodSteps
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.result import Result
 from memcached_operator.runtime.queue import Queue
-from memcached_operator.shared.foreign import autoscalers, budget_notice, rollout_notice
+from memcached_operator.shared.foreign import budget_notice, rollout_notice
 from memcached_operator.status.conditions import with_transition_times
 from memcached_operator.status.events import event_of
 from memcached_operator.status.interventions import Change, reverted
@@ -43,7 +41,7 @@ from memcached_operator.status.lists import failure
 from memcached_operator.status.reports import Report, of_rollout
 from memcached_operator.workloads.problems import creation
 from memcached_process.logs import JsonFormatter, TextFormatter
-from unit.builders import LABELS, NOW, deployment, memcached, owned, slots
+from unit.builders import LABELS, NOW, memcached, owned, slots
 from unit.memcached.updates.test_states import HIGHER, OTHER
 from unit.memcached.updates.test_steps import BEFORE, FAILED, RAISED
 from unit.memcached.updates.test_steps import changed as template_with
@@ -84,15 +82,6 @@ def rejected(text: str) -> str:
 def changed(manager: Manager | None, *path: str) -> str:
     """The report of a change by another client."""
     return reverted(memcached(), CHILD, Change(manager, (("spec", *path),))).message
-
-
-def scaled(name: str) -> str:
-    """The notice about an autoscaler of KEDA."""
-    live, target = deployment(), {"apiVersion": "apps/v1", "kind": "Deployment", "name": "cache"}
-    owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": name, "uid": "x", "controller": True}
-    autoscaler = {"metadata": {"name": "a", "ownerReferences": [owner]}, "spec": {"scaleTargetRef": target}}
-    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live}, foreign={AUTOSCALERS: (autoscaler,)})
-    return autoscalers(snapshot, MEMCACHED).notices[0]
 
 
 def resized(name: str) -> str:
@@ -190,7 +179,6 @@ MESSAGES: Final[dict[str, Callable[[str], str]]] = {
     "field manager": lambda text: changed(Manager(text), "replicas"),
     "subresource": lambda text: changed(Manager("a", text), "replicas"),
     "field": lambda text: changed(None, text),
-    "ScaledObject": scaled,
     "VerticalPodAutoscaler": resized,
     "PodDisruptionBudget": lambda text: budget_notice(text) + rollout_notice(text),
     "kind of the owner of a pod": lambda text: taken(text, "a"),

@@ -47,7 +47,7 @@ REMEDIES: dict[str, tuple[Change, str, str]] = {
     "HorizontalPodAutoscaler": (
         Change(Manager("kube-controller-manager", "scale"), [REPLICAS]),
         "kube-controller-manager (subresource scale)",
-        f"A HorizontalPodAutoscaler scales it. Set its {TARGET}",
+        f"A HorizontalPodAutoscaler scales it: see kubectl get hpa -n test. Set its {TARGET}. If a Scaled",
     ),
     "KEDA": (Change(Manager("keda"), [REPLICAS]), "keda", f"Set in the ScaledObject {TARGET}"),
     "another instance": (
@@ -79,7 +79,7 @@ def test_message_names_the_client_and_its_remedy(
 ) -> None:
     change = change._replace(fields=form(change.fields))
     intervention = reverted(CR, Key(STATEFULSETS, "test", "cache"), change)
-    assert intervention.reason == ("ScaledByAutoscaler" if "A Horizontal" in remedy else "ChangesReverted")
+    assert (intervention.reason, intervention.is_conflict) == ("ChangesReverted", "A Horizontal" in remedy)
     assert intervention.message.startswith("StatefulSet cache: ")
     assert cause in intervention.message
     assert remedy in intervention.message

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
@@ -57,18 +58,10 @@ def of_rollout(key: Key, before: Object, after: Object) -> Report | None:
     return Report(ROLLOUT_STARTED, f"{key.resource.kind} {key.name} has a new pod template: {changes}")
 
 
-def of_interventions(
-    old: Mapping[str, Any], new: Mapping[str, Any], interventions: Iterable[Intervention]
-) -> Iterator[Report]:
-    """The reports of the interventions of other clients that a status mentions first."""
-    before, after = (_message(status, c.DEGRADED) for status in (old, new))
-    for each in interventions:
-        if each.message in after and each.message not in before:
-            yield Report(each.reason, each.message, warning=True)
-
-
-def _message(status: Mapping[str, Any], type_: str) -> str:
-    return next((each.get("message", "") for each in nested_list(status, "conditions") if each["type"] == type_), "")
+def of_intervention(cr: Object, intervention: Intervention) -> Report:
+    """The report of what another client did. After a restart of the process, it has the name of the one before."""
+    text = f"{cr['metadata']['uid']} {intervention.message}"
+    return Report(intervention.reason, intervention.message, warning=True, name=sha256(text.encode()).hexdigest()[:16])
 
 
 def _kind(key: Key) -> str:

@@ -1,13 +1,13 @@
 """Writes statuses if they differ, at a limited rate. The latest status is always written eventually."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from memcached_operator.cache.cache import Cache
 from memcached_operator.cache.live import get_live
-from memcached_operator.kind import Outcome, ReconciledKind, Snapshot
+from memcached_operator.kind import Intervention, Outcome, ReconciledKind, Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 from memcached_operator.status import conditions, reports
@@ -19,7 +19,8 @@ STATUS_PERIOD = 1.0
 
 class StatusWriter:
     """Writes statuses. Its state per object: the times of the last write and of the first unwritten change, a status
-    that the API server did not store as it was sent, and whether a rollout is in progress.
+    that the API server did not store as it was sent, whether a rollout is in progress, and the interventions that it
+    mentions.
     """
 
     def __init__(self, client: ApiClient, cache: Cache, recorder: Recorder) -> None:
@@ -30,6 +31,7 @@ class StatusWriter:
         self._changed_at: dict[Key, float] = {}
         self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
         self._rollouts: set[Key] = set()
+        self._interventions: dict[Key, frozenset[Intervention]] = {}
         self._clock: Callable[[], float] = time.monotonic
 
     def begin_rollout(self, key: Key) -> None:
@@ -62,7 +64,7 @@ class StatusWriter:
         self._changed_at.pop(key, None)
         transitions = conditions.reported_transitions(old, new, rollout=key in self._rollouts)
         self._recorder.record(cr, map(reports.of_condition, transitions))
-        self._recorder.record(cr, reports.of_interventions(old, new, outcome.interventions))
+        self._report_interventions(key, cr, outcome.interventions)
         self._end_rollout(key, new)
         self._pruned.pop(key, None)
         if _is_outdated(cr, new, changes, reply):
@@ -71,6 +73,13 @@ class StatusWriter:
             self._pruned[key] = (new, stored)
         return desired.requeue_after
 
+    def _report_interventions(self, key: Key, cr: Object, interventions: Sequence[Intervention]) -> None:
+        """Post an Event about each one that the status mentions first."""
+        before, now = self._interventions.pop(key, frozenset[Intervention]()), frozenset(interventions)
+        if now:
+            self._interventions[key] = now
+        self._recorder.record(cr, [reports.of_intervention(cr, each) for each in interventions if each not in before])
+
     def has_failed(self, key: Key) -> bool:
         """True if a patch of the pending change failed: a change is pending until a patch of it succeeds."""
         changed_at = self._changed_at.get(key)
@@ -78,7 +87,7 @@ class StatusWriter:
 
     def forget(self, key: Key) -> None:
         """Remove the state of a deleted object."""
-        for state in (self._patched_at, self._changed_at, self._pruned):
+        for state in (self._patched_at, self._changed_at, self._pruned, self._interventions):
             state.pop(key, None)
         self._rollouts.discard(key)
 

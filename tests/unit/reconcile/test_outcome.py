@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.reverts import Report, Reverts
 from memcached_operator.runtime.queue import Queue
 from memcached_operator.status.events import Recorder
+from memcached_operator.status.reports import Report as Reported
 from memcached_operator.workloads.deployment import DEPLOYMENT
 from support.caches import whole_cache
 from unit.builders import MEMCACHEDS, memcached
@@ -66,6 +68,39 @@ def test_interventions_are_those_of_the_plan_and_of_reverts(monkeypatch: pytest.
     reconciled(kind_of(Plan((), (PROBLEMS[0],), ("of the plan",), interventions=(PLANNED,)), seen))
     assert seen[-1][1].interventions == (PLANNED, EDITED)
     assert (seen[-1][1].problems, seen[-1][1].notices) == (PROBLEMS, ("of the plan",))
+
+
+def test_event_reports_what_a_status_mentions_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a restart it has the same name, so that the API server rejects it."""
+    events: list[tuple[str, str]] = []
+
+    def record(_: Recorder, __: Object, found: Iterable[Reported]) -> None:
+        events.extend((each.reason, each.name) for each in found if each.name)
+
+    monkeypatch.setattr(Recorder, "record", record)
+    monkeypatch.setattr("memcached_operator.status.writer.STATUS_PERIOD", 0.0)
+    mentioned = iter([(PLANNED,), (PLANNED, EDITED), (), (PLANNED,), (PLANNED,)])
+    writes = count()
+
+    def plan(*_: object) -> Plan:
+        return Plan((), interventions=next(mentioned))
+
+    def status(*_: object) -> DesiredStatus:
+        return DesiredStatus({"conditions": [], "observedGeneration": next(writes)})
+
+    kind = replace(kind_of(Plan(()), []), plan=plan, status=status)
+
+    async def run() -> None:
+        api, cache = Api(), whole_cache()
+        cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
+        for reconciles in (4, 1):
+            reconciler = Reconciler(api.client, cache, Queue[Key]("test"), [kind])
+            for _ in range(reconciles):
+                await reconciler.reconcile(KEY)
+
+    asyncio.run(run())
+    assert [reason for reason, _ in events] == ["Planned", "Edited", "Planned", "Planned"]
+    assert len(set(events)) == 2
 
 
 def test_events_that_are_known_are_part_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:

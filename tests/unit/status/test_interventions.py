@@ -10,7 +10,6 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, STATEFULSETS
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.memcachedproxy.controller import memcachedproxy as memcachedproxy_kind
 from memcached_operator.status.interventions import REPLICAS, RESTART, Change, reverted
-from memcached_operator.status.reports import of_interventions
 from unit.builders import appservice, memcached, memcachedproxy
 
 CR = memcached()
@@ -121,18 +120,3 @@ def test_message_is_bounded_and_quoted() -> None:
     assert "\n" not in message
     assert len(message) < 1024
     assert "and 6 more fields" in message
-
-
-def status(message: str) -> Object:
-    """A status with this message of Degraded."""
-    return {"conditions": [{"type": "Degraded", "status": "False", "message": message}]}
-
-
-def test_event_reports_what_a_status_mentions_first() -> None:
-    one = reverted(CR, Key(SERVICES, "test", "cache"), Change(Manager("helm"), [LABEL]))
-    healthy, mentioned = status("All components are healthy"), status(f"All components are healthy. {one.message}")
-    (report,) = of_interventions(healthy, mentioned, [one])
-    assert (report.reason, report.message, report.warning) == ("ChangesReverted", one.message, True)
-    assert list(of_interventions({}, mentioned, [one])) == [report]
-    assert not list(of_interventions(mentioned, mentioned, [one]))
-    assert not list(of_interventions(healthy, healthy, [one])), "it did not fit into the message"

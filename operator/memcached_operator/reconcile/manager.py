@@ -37,6 +37,9 @@ WORKERS_PER_NAMESPACE = 8
 SYNC_PERIOD = 600.0
 """Seconds between resyncs, which list all resources and reconcile all objects, to correct for missed watch events."""
 
+SETTLE_PERIOD = 0.1
+"""Seconds for which the event of a child or a pod waits for others: a cause has several, and needs one reconcile."""
+
 START_GRACE = 5.0
 """Seconds for which a kind waits, at its start, for lists that have failed once. An API server that has
 just started rejects requests for a moment. Without the wait, many statuses would report it."""
@@ -145,7 +148,9 @@ class Manager:
             return
         if change == "deleted" and before is not None:
             self._release(key.resource, before)
-        self._enqueue(self._affected(key, obj))
+        if change == "updated" and self._is_echo(key, before, obj):
+            return
+        self._enqueue(self._affected(key, obj), 0.0 if self._kind_of(resource) else SETTLE_PERIOD)
         self._enqueue(self._observers(key, views, is_seen=before is not None and before.from_live_read))
         if before is not None and before.index_keys != self._cache.index_keys(key, obj):
             # The object had another owner or instance label before.
@@ -169,10 +174,16 @@ class Manager:
             return False
         return _content(before.object()) == _content(after.object())
 
-    def _enqueue(self, keys: Iterable[Key]) -> None:
+    def _is_echo(self, key: Key, before: Entry | None, obj: Object) -> bool:
+        """Whether the event of a custom resource is only that of the status that is being written."""
+        if before is None or not self._reconciler.is_echo(key, obj):
+            return False
+        return _content(before.object()) == _content(obj)
+
+    def _enqueue(self, keys: Iterable[Key], delay: float = 0.0) -> None:
         for key in keys:
             if not self._starting & {(key.resource, None), (key.resource, key.namespace)}:
-                self._queue.add(key)
+                self._queue.add_after(key, delay) if delay else self._queue.add(key)
 
     def _affected(self, key: Key, obj: Object) -> Iterator[Key]:
         """The object itself if it is a custom resource, otherwise those that its owner reference and labels name."""

@@ -242,6 +242,10 @@ class Reconciler:
             return snapshot
         return replace(snapshot, events=events, creation=creation, disruptions=disruptions)
 
+    def is_echo(self, key: Key, obj: Object) -> bool:
+        """Whether an event has the status that is being written, before the reply."""
+        return self._status.is_echo(key, obj)
+
     def observe_pod(self, key: Key, pod: Object) -> None:
         """Report a pod of an object that Kubernetes itself has stopped. At the next reconcile, it may not exist."""
         kind, cr = self._kinds[key.resource], self._cache.get(key)

@@ -30,6 +30,8 @@ class StatusWriter:
         self._patched_at: dict[Key, float] = {}
         self._changed_at: dict[Key, float] = {}
         self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+        self._sent: dict[Key, Mapping[str, Any]] = {}
+        """The statuses of patches without a reply."""
         self._rollouts: set[Key] = set()
         self._interventions: dict[Key, frozenset[Intervention]] = {}
         self._clock: Callable[[], float] = time.monotonic
@@ -57,7 +59,11 @@ class StatusWriter:
             return delay
         self._patched_at[key] = self._clock()
         changes = conditions.merge_patch(old, new)
-        reply = await self._patch(key, cr, changes)
+        self._sent[key] = new
+        try:
+            reply = await self._patch(key, cr, changes)
+        finally:
+            del self._sent[key]
         if reply is None:
             self.forget(key)
             return None
@@ -79,6 +85,10 @@ class StatusWriter:
         if now:
             self._interventions[key] = now
         self._recorder.record(cr, [reports.of_intervention(cr, each) for each in interventions if each not in before])
+
+    def is_echo(self, key: Key, obj: Object) -> bool:
+        """Whether an event has the status of a patch whose reply has not arrived."""
+        return key in self._sent and nested_map(obj, "status") == self._sent[key]
 
     def has_failed(self, key: Key) -> bool:
         """True if a patch of the pending change failed: a change is pending until a patch of it succeeds."""

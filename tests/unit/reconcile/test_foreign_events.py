@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
+import pytest
+
 from memcached_api.images import Images
 from memcached_operator.cache.cache import MAX_FOREIGN
 from memcached_operator.kube.client import ApiClient
@@ -22,6 +24,12 @@ OTHER_TEAM = {"podTemplate": {"metadata": {"labels": {"team": "other"}}}}
 LABEL = {"matchLabels": {"team": "web"}}
 
 Event = tuple[Resource, Any, Object]
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of children do not wait for others."""
+    monkeypatch.setattr("memcached_operator.reconcile.manager.SETTLE_PERIOD", 0.0)
 
 
 def made(name: str, **spec: Any) -> Object:

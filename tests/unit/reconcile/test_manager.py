@@ -37,6 +37,12 @@ SPEC: dict[str, Any] = {"size": 1, "image": "example.com/memcached:1"}
 Scenario = Callable[[Api, Manager], Awaitable[None]]
 
 
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of children do not wait for others."""
+    monkeypatch.setattr("memcached_operator.reconcile.manager.SETTLE_PERIOD", 0.0)
+
+
 def run_scenario(
     scenario: Scenario,
     *kinds: ReconciledKind,

@@ -14,8 +14,9 @@ import pytest
 
 from faults.state import difference
 from integration import api_children, api_objects
+from integration.api_objects import ROLE_BINDINGS, ROLES
 from integration.api_steps import NAMESPACE, Step
-from integration.control_plane import NAMESPACES, ControlPlane, without_controllers
+from integration.control_plane import NAMESPACES, ControlPlane, eventually, without_controllers
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Object
 from simulation.api.server import ApiServer, Reply, Request
@@ -63,6 +64,8 @@ class Real:
         self._server = connection.server
         self._session = session
         self._namespace = namespace
+        self._rules: list[Object] = []
+        self._user = ""
 
     async def send(self, step: Step, body: Any, query: Mapping[str, str]) -> tuple[int, Any]:
         """Send a request; the status and the decoded body, or the events of a watch."""
@@ -76,7 +79,29 @@ class Real:
         method, url = "GET" if is_watch else step.method, self._server + self._own(step.path)
         async with self._session.request(method, url, params=query, data=data, headers=headers) as response:
             text = (await response.text()).replace(self._namespace, NAMESPACE)
-            return response.status, list(map(json.loads, text.splitlines())) if is_watch else decoded(text)
+        if step.path.startswith((ROLES.path(NAMESPACE), ROLE_BINDINGS.path(NAMESPACE))) and response.status < 400:
+            await self._authorized(json.loads(text))
+        return response.status, list(map(json.loads, text.splitlines())) if is_watch else decoded(text)
+
+    async def _authorized(self, written: Object) -> None:
+        """Wait until the server decides by a Role and its RoleBinding, which its authorizer reads by a watch."""
+        self._rules = written.get("rules", self._rules)
+        if "subjects" in written:
+            self._user = f"system:serviceaccount:{self._namespace}:{written['subjects'][0]['name']}"
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectRulesReview",
+            "spec": {"namespace": self._namespace},
+        }
+        url = f"{self._server}/apis/{body['apiVersion']}/selfsubjectrulesreviews"
+
+        async def is_known() -> bool:
+            async with self._session.post(url, json=body, headers={"Impersonate-User": self._user}) as response:
+                found = (await response.json())["status"]["resourceRules"]
+            return all(rule in found for rule in self._rules)
+
+        if self._user:
+            await eventually(is_known)
 
     def _own(self, text: str) -> str:
         return text.replace(NAMESPACE, self._namespace)

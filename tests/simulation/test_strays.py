@@ -179,7 +179,8 @@ def test_object_of_a_user_is_a_conflict_until_it_is_deleted() -> None:
         await world.sandbox.client.request("POST", SERVICES.path(NAMESPACE), service)
         await world.create(MEMCACHEDS)
         message = (
-            "Service cache exists and is not managed by this operator. The object is not modified. Delete or rename"
+            "Service cache exists and is not managed by this operator. The object is not modified, and clients that "
+            "use its name reach what it selects. Delete or rename"
         )
         assert world.degraded()[1].startswith(message)
         await world.sandbox.delete(SERVICES, "cache")
@@ -307,8 +308,9 @@ def test_two_objects_that_need_the_same_child_are_both_named(first: Resource, se
         condition = await world.sandbox.condition(second, name, "Degraded")
         assert condition["reason"] == "Conflict"
         expected = (
-            f"Service {name} belongs to {first.kind} cache. The object is not modified. This operator creates it for "
-            f"only one of the two. Use another name for {second.kind} {name} or for {first.kind} cache"
+            f"Service {name} belongs to {first.kind} cache. The object is not modified, and clients that use its name "
+            "reach what it selects. This operator creates it for only one of the two. Use another name for "
+            f"{second.kind} {name} or for {first.kind} cache"
         )
         assert expected in condition["message"]
         assert "elete" not in condition["message"]

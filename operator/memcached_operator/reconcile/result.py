@@ -91,7 +91,9 @@ class Result:
         remedy = f"Delete or rename it, or use another name for this {kind}"
         if rivals:
             remedy = f"This operator creates it for only one of the two. Use another name for {rivals}"
-        self.problems.append(Problem(c.CONFLICT, f"{message}. The object is not modified. {remedy}", objects=(key,)))
+        served = ", and clients that use its name reach what it selects" if key.resource == SERVICES else ""
+        text = f"{message}. The object is not modified{served}. {remedy}"
+        self.problems.append(Problem(c.CONFLICT, text, objects=(key,)))
 
     def end(self, kind: str) -> None:
         """Add one problem for all copies."""

@@ -75,7 +75,7 @@ class AppServiceStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The `metadata.generation` of the spec that this status refers to."""
 
     replicas: Annotated[int, _COUNT] = 0
-    """Number of pods that exist."""
+    """Number of pods that exist, without those of a Deployment that are being deleted."""
 
     updated_replicas: Annotated[int, _COUNT] = 0
     """Number of pods that run the current pod template."""

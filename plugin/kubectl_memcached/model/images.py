@@ -10,6 +10,8 @@ _DIGEST: Final = r"@sha(?:256|384|512):[a-f0-9]+"
 _FIXED: Final = re.compile(rf"{_NAME}(?::\w[\w.-]{{0,127}}(?:{_DIGEST})?|{_DIGEST})", re.ASCII)
 """An image with a tag or a digest."""
 
+OFFICIAL: Final = "docker.io/library/memcached"
+
 
 def is_fixed(image: str) -> bool:
     """Whether this is an image with a tag or a digest. The API server checks the rest."""
@@ -37,6 +39,20 @@ def tag(image: str) -> tuple[tuple[int, ...], str]:
     """The release with which a tag begins, and the rest of the tag; both empty without a release, and for a digest."""
     found = _RELEASE.fullmatch(image)
     return (tuple(map(int, found.group(2, 3, 4))), found[5]) if found else ((), "")
+
+
+def official_release(image: str) -> tuple[int, ...]:
+    """The release in the tag of Docker Hub's official image of memcached; empty for another image or tag."""
+    numbers, suffix = tag(image)
+    return numbers if suffix[:1] in ("", "-") and repository(image) == OFFICIAL else ()
+
+
+def is_older(new: str, old: str) -> bool | None:
+    """Whether the release in the tag of an image is lower than that of another one; None if this is not known."""
+    if new == old:
+        return False
+    later, earlier = tag(new)[0], tag(old)[0]
+    return later < earlier if later and earlier and repository(new) == repository(old) else None
 
 
 def with_release(image: str, numbers: str) -> str:

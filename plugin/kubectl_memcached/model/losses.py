@@ -58,12 +58,13 @@ def _has_limit(spec: Object) -> bool:
     return "memory" in mapping(spec, "resources", "limits")
 
 
-def _is_warm(spec: Object) -> bool:
+def is_warm(spec: Object) -> bool:
+    """Whether memcached keeps its items in a restart."""
     return mapping(spec, "cache").get("warmRestart") is True
 
 
 def _has_agent(spec: Object) -> bool:
-    return _is_warm(spec) or any(_is_enabled(spec, path) for path in AGENT)
+    return is_warm(spec) or any(_is_enabled(spec, path) for path in AGENT)
 
 
 def _is_enabled(spec: Object, path: tuple[str, ...]) -> bool:
@@ -76,8 +77,8 @@ _MEETS: Final[Mapping[str, Callable[[Object, str], bool]]] = {
     "REPLACES": lambda _, __: False,
     "AGENT": lambda spec, _: _has_agent(spec),
     "AMOUNTS": lambda _, __: True,
-    "GROWTH": lambda spec, direction: direction == UP and _has_agent(spec) and not _is_warm(spec),
-    "WARM": lambda spec, _: _is_warm(spec),
-    "LAYOUT": lambda spec, _: _is_warm(spec),
+    "GROWTH": lambda spec, direction: direction == UP and _has_agent(spec) and not is_warm(spec),
+    "WARM": lambda spec, _: is_warm(spec),
+    "LAYOUT": lambda spec, _: is_warm(spec),
 }
 """Whether a change of a field in a direction meets what it needs, by the name of the need."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from kubectl_memcached.model import conditions, images, owners, units
+from kubectl_memcached.model import conditions, images, losses, owners, units
+from kubectl_memcached.model.known_problems import PROBLEMS
 from kubectl_memcached.model.objects import Object, integer, mapping, text
 from kubectl_memcached.model.shell import Shell
 
@@ -20,11 +21,7 @@ OF_IMAGE: Final = {
 """The reasons of Degraded that another image can end, and how the message then names the container of memcached. `{}`:
 its image. A rollout that is late for another cause names this cause.
 """
-OFFICIAL: Final = "memcached"
-"""The image whose problems are known, for a cache whose spec names none."""
 _EFFECT: Final = re.compile(r"this change (.*)")
-_PROBLEM: Final = re.compile(r"memcached \d+\.\d+\.\d+\S* has known problems, which (\d+\.\d+\.\d+) corrects: ")
-"""The start of a notice of the operator, in the message of Degraded."""
 MIN_LIMIT: Final = 900.0
 """Seconds for a cache whose pods need less."""
 START: Final = 60.0
@@ -312,11 +309,14 @@ def progress_message(cr: Object) -> str:
 
 
 def corrected_in(cr: Object) -> str:
-    """The release of memcached that corrects the known problems of a cache's, by the operator; empty without any."""
-    message = conditions.condition(cr, "Degraded").message
-    command = f"Run kubectl memcached upgrade -n {text(cr, 'metadata', 'namespace')} {text(cr, 'metadata', 'name')}"
-    found = _PROBLEM.search(message)
-    return found[1] if found and any(f"{command}{end}" in message[found.end() :] for end in " ,") else ""
+    """The release that corrects the known problems of a cache's memcached; empty without any, or if it is not known.
+
+    The spec may name no image, or one that does not say which release it contains.
+    """
+    release, spec = images.official_release(text(cr, "spec", "image")), mapping(cr, "spec")
+    used = {"": True, "auth": isinstance(spec.get("auth"), Mapping), "cache.warmRestart": losses.is_warm(spec)}
+    found = [corrected for seen, corrected, use in PROBLEMS if release and release <= seen and used[use]]
+    return ".".join(map(str, max(found, default=())))
 
 
 def remedy(cr: Object, options: Sequence[str]) -> str:
@@ -325,10 +325,11 @@ def remedy(cr: Object, options: Sequence[str]) -> str:
     It names the image, because the operator's default one can have the problems, too. `options`: those with which the
     user's kubectl reaches the cluster.
     """
-    image, corrected = text(cr, "spec", "image") or OFFICIAL, corrected_in(cr)
-    to = images.with_release(image, corrected)
+    if not (corrected := corrected_in(cr)):
+        return ""
+    to = images.with_release(text(cr, "spec", "image"), corrected)
     shell = Shell(text(cr, "metadata", "namespace"), tuple(options))
-    return shell.cache("upgrade", text(cr, "metadata", "name"), to) if corrected else ""
+    return shell.cache("upgrade", text(cr, "metadata", "name"), to)
 
 
 def estimate(steps: Sequence[Step], at_once: int) -> float | None:

@@ -182,14 +182,11 @@ def test_complete_cache_that_an_interrupted_run_still_owns_is_given_up(run: Run)
 
 @pytest.mark.parametrize("option", ["--context=prod", "--kubeconfig=/home/a b/config"])
 def test_each_printed_command_reaches_the_same_cluster(option: str, run: Run) -> None:
-    (notice,) = problem_notice(MemcachedSpec(image=OLD), OLD, {"namespace": "shop", "name": "a"})
-    old = cr("a")
-    old["status"]["conditions"][2]["message"] = f"All components are healthy. {notice}"
     paused, other = cr("a", rollout={"paused": True}), cr("a", image="quay.io/x/memcached:1.6.38")
     newer, variant = cr("a", image="memcached:1.6.46"), cr("a", image="memcached:1.6")
     words = ("upgrade", "-A", "--yes", "-o", "json")
     results = [run(Fleet(found, cluster_options=[option]), *words) for found in (paused, other, newer, variant)]
-    results += [run(Fleet(old, cluster_options=[option]), "status", "-A", "-o", "json")]
+    results += [run(Fleet(cr("a"), cluster_options=[option]), "status", "-A", "-o", "json")]
     results += [run(Fleet(cr("a"), broken={"a": PULL}, cluster_options=[option]), *words)]
     command = rf"run `?kubectl memcached \w+ -n shop a .*{re.escape(shlex.quote(option))}"
     for result in results:
@@ -386,9 +383,9 @@ def test_commands_for_known_problems_help_where_the_default_image_has_them_too(r
     """An administrator can set the default image. A cache can also have none in its spec."""
     for image in (OLD, "docker.io/library/memcached:1.6.38", ""):
         (notice,) = problem_notice(MemcachedSpec(), image or OLD, {"namespace": "shop", "name": "a"})
-        found = cr("a", image=image)
-        found["status"]["conditions"][2]["message"] = f"All components are healthy. {notice}"
-        for text in (notice, run(Fleet(found, default=OLD), "status", "-A").output):
+        listed = run(Fleet(cr("a", image=image), default=OLD), "status", "-A").output
+        assert ("known problems of its image" in listed) == bool(image)
+        for text in (notice, *([listed] if image else [])):
             fleet = Fleet(cr("a", image=image or OLD), default=OLD)
             (words,) = commands(text)
             assert run(fleet, *words).code == 0
@@ -398,10 +395,9 @@ def test_commands_for_known_problems_help_where_the_default_image_has_them_too(r
 def test_each_printed_command_keeps_the_variant_of_the_image(run: Run) -> None:
     image = "memcached:1.6.38-alpine"
     (notice,) = problem_notice(MemcachedSpec(image=image), image, {"namespace": "shop", "name": "a"})
-    found = cr("a", image=image)
-    found["status"]["conditions"][2]["message"] = f"All components are healthy. {notice}"
-    skipped = run(Fleet(found), "upgrade", "a", "--dry-run", "-o", "json").output
-    for text in (notice, skipped, run(Fleet(found), "status", "-A").output):
+    found = Fleet(cr("a", image=image))
+    skipped = run(found, "upgrade", "a", "--dry-run", "-o", "json").output
+    for text in (notice, skipped, run(found, "status", "-A").output):
         fleet = Fleet(cr("a", image=image))
         (words,) = commands(text)
         assert run(fleet, *words).code == 0
@@ -481,12 +477,10 @@ def test_caches_are_chosen_in_one_way(words: tuple[str, ...], run: Run) -> None:
     assert run(Fleet(cr("a")), "upgrade", *words).code == 2
 
 
-def test_fleet_shows_unready_caches_first_and_known_problems_as_the_operator_writes_them(run: Run) -> None:
-    (notice,) = problem_notice(MemcachedSpec(image=OLD), OLD, {"namespace": "shop", "name": "b"})
-    old, failing = cr("b"), cr("c", broken=True)
-    old["status"]["conditions"][2]["message"] = f"All components are healthy. {notice}"
+def test_fleet_shows_unready_caches_first_and_the_known_problems_of_images(run: Run) -> None:
+    failing = cr("c", image=NEW)
     failing["status"] = memcached(None, {"Degraded": "True"}, Degraded="PodsCrashing")["status"]
-    result = run(Fleet(old, cr("a", image=NEW), failing), "status", "-A")
+    result = run(Fleet(cr("b"), cr("a", image=NEW), failing), "status", "-A")
     lines = [line.split() for line in result.output.splitlines()]
     assert [line[0] for line in lines[1:4]] == ["shop/c", "shop/a", "shop/b"]
     assert "message of PodsCrashing" in result.output

@@ -1,11 +1,14 @@
 """`upgrade`: the image, the caches and the owners that it accepts, and what it makes of other texts."""
 
+from itertools import product
 from typing import Any
 
 import pytest
 
 from kubectl_memcached.errors import ExitCode
-from kubectl_memcached.model import owners, units, upgrading
+from kubectl_memcached.model import images, owners, units, upgrading
+from memcached_api.image import is_older
+from memcached_api.known_problems import corrected, known_problems, text
 from memcached_api.memcached.warm_up import WarmUp, timeout_seconds
 from unit.plugin.conftest import Run
 from unit.plugin.fleet import NEW, OLD, PULL, Fleet, cr, runner
@@ -106,22 +109,29 @@ def test_error_without_a_rest_does_not_say_how_to_go_on(run: Run) -> None:
     assert result.error.endswith(f"run kubectl memcached upgrade -n shop a --to {OLD}.")
 
 
-@pytest.mark.parametrize(
-    ("release", "corrected", "command"),
-    [
-        ("1.6.38", "1.6.45", "Run kubectl memcached upgrade -n shop other, or"),
-        ("1.6.38", "1.6.45", "Run kubectl memcached upgrade -n shop b.c, or"),
-        ("1.6.38", "1.6.45", ""),
-        ("x", "1.6.45", "Run kubectl memcached upgrade -n shop b, or"),
-        ("1.6.38", "9", "Run kubectl memcached upgrade -n shop b, or"),
-    ],
-)
-def test_text_of_another_client_is_not_a_notice_of_the_operator(release: str, corrected: str, command: str) -> None:
-    found = cr("b")
-    forged = f"memcached {release} has known problems, which {corrected} corrects: x. {command}"
-    found = cr("b")
-    found["status"]["conditions"][2]["message"] = f"All components are healthy. {forged}"
-    assert (upgrading.corrected_in(found), upgrading.remedy(found, ())) == ("", "")
+TAGS = ("1.6", "1.6.38", "1.6.41", "1.6.42-alpine", "1.6.43", "1.6.44", "1.6.45", "2.0.0", "1.6.38rc1", "1.6.38.1")
+IMAGES = [
+    *(f"memcached:{tag}" for tag in TAGS),
+    *("", "memcached", f"memcached@sha256:{'0' * 64}", f"{OLD}@sha256:{'0' * 64}", OLD, NEW),
+    *("index.docker.io/memcached:1.6.9", "localhost/memcached:1.6.38", "quay.io/x/memcached:1.6.9"),
+]
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_known_problems_are_those_of_the_operator(image: str) -> None:
+    for auth, warm in product([None, {"secretName": "x"}], [False, True]):
+        found = cr("a", image=image, auth=auth, cache={"warmRestart": warm})
+        problems = known_problems(image, auth=auth is not None, warm_restart=warm)
+        expected = text(corrected(problems)) if problems else ""
+        assert (upgrading.corrected_in(found), bool(upgrading.remedy(found, ()))) == (expected, bool(problems))
+
+
+def test_older_release_is_that_of_admission() -> None:
+    """If both know it: the plugin needs complete releases, and admission the same spelling of the repository."""
+    for new, old in product(IMAGES, IMAGES):
+        found, expected = images.is_older(new, old), is_older(new, old)
+        assert None in (found, expected) or found == expected, (new, old)
+    assert (images.is_older(OLD, NEW), images.is_older("memcached:1.6.9", OLD), images.is_older(NEW, OLD)) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kubectl_memcached.cluster.caches import with_pods
 from kubectl_memcached.cluster.kubectl import Kubectl, parsed
 from kubectl_memcached.errors import ExitCode, PluginError
+from kubectl_memcached.model import failing
 from kubectl_memcached.model.objects import GROUP, RESOURCE, Object, full_name, integer, objects, text
 from kubectl_memcached.model.owners import MANAGER, is_ours
 from kubectl_memcached.model.upgrading import Step
@@ -105,6 +107,11 @@ def disown(kubectl: Kubectl, step: Step) -> None:
 def current(kubectl: Kubectl, step: Step) -> Object:
     """The Memcached of a step. Raises PluginError."""
     return kubectl.get(f"read Memcached {step.name}", RESOURCE, step.name, _FIELDS, namespace=step.namespace)
+
+
+def pods(kubectl: Kubectl, cr: Object) -> list[Object]:
+    """The pods of a Memcached if its image can be the problem; none otherwise. Raises PluginError."""
+    return with_pods(kubectl, cr).objects if failing.is_possible(cr) else []
 
 
 def is_deleted(error: PluginError, step: Step) -> bool:

@@ -146,9 +146,12 @@ class _Upgrade:
         self._active: list[_Active] = []
         options = tuple(kubectl.cluster_options)
         self._policy = Policy(self.target, request.to == DEFAULT, bool(request.name), request.take_ownership, options)
-        self.steps = sorted(upgrading.steps(crs, self._policy), key=_order)
+        self.steps = sorted(upgrading.steps(crs, self._policy, self._pods), key=_order)
         self._canaries = self._canary_names(request) if request.canary else set[str]()
         self._dry_run()
+
+    def _pods(self, cr: Object) -> list[Object]:
+        return upgrades.pods(self._kubectl, cr)
 
     def _listed(self, request: Request) -> list[Object]:
         """The caches without those of --except. Raises PluginError if one of these is not among the caches."""
@@ -218,12 +221,12 @@ class _Upgrade:
                 if step.state is not State.CHANGE:
                     return step
                 try:
-                    effect = upgrading.effect(upgrades.warnings(self._kubectl, step))
+                    said = "; ".join(upgrades.warnings(self._kubectl, step))
                 except PluginError as error:
-                    return replace(step, state=State.SKIPPED, reason=str(error))
+                    return replace(step, state=State.SKIPPED, reason=str(error), items_kept=None)
                 finally:
                     shown.step()
-                return replace(step, effect=effect)
+                return replace(step, effect=said, items_kept=step.items_kept if said else None)
 
             self.steps = list(pool.map(judged, self.steps))
 
@@ -256,14 +259,15 @@ class _Upgrade:
         step, now = active.step, time.monotonic()
         try:
             cr = upgrades.current(self._kubectl, step)
+            pods = self._pods(cr)
         except PluginError as error:
             return self._is_gone(active, error, now)
         active.read = now
         limit = self._timeout or upgrading.time_limit(cr)
-        failed = upgrading.failure(cr, step)
+        failed = upgrading.failure(cr, step, pods)
         active.stuck = bool(failed) or now - active.started > limit
         if failed:
-            if upgrading.is_of_change(cr, step):
+            if upgrading.is_of_change(cr, step, pods):
                 self._fail(step, failed)
             self._leave(active, State.LATE, f"it is degraded: {failed}")
         elif reason := upgrading.interruption(cr, step):
@@ -310,13 +314,15 @@ class _Upgrade:
             return step
         begun = replace(step, state=State.RUNNING)
         try:
-            before = upgrades.current(self._kubectl, step)
-            if reason := upgrading.obstacle(before, step, self._policy):
+            cr = upgrades.current(self._kubectl, step)
+            pods = self._pods(cr)
+            if reason := upgrading.obstacle(cr, step, self._policy, pods):
                 return self._skip(step, reason)
+            begun = upgrading.before(cr, begun, pods)
             self._put(begun)  # before the patch: an interrupted one can have had an effect
             begun = replace(begun, generation=upgrades.change(self._kubectl, step))
         except PluginError as error:
-            return self._undecided(step, error)
+            return self._undecided(begun, error)
         self._put(begun)
         self._say(f"{step.full_name}: {step.image or '-'} → {step.target}, {_pods(step.pods)}")
         self._disown(begun)
@@ -332,7 +338,7 @@ class _Upgrade:
             raise self._stopped(str(error), error.code, step) from None
         if text(cr, "spec", "image") != step.target:
             return self._skip(step, str(error))
-        begun = replace(step, state=State.RUNNING, generation=integer(cr, "metadata", "generation") or 0)
+        begun = replace(step, generation=integer(cr, "metadata", "generation") or 0)
         self._put(begun)
         return begun
 

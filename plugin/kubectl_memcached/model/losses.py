@@ -1,15 +1,17 @@
-"""The items that are lost by following advice that changes fields of a Memcached."""
+"""The items that are lost by changes of fields of a Memcached."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kubectl_memcached.model.effects import NEEDS, SIZED
-from kubectl_memcached.model.objects import Object, mapping
+from kubectl_memcached.model.images import is_older
+from kubectl_memcached.model.objects import Object, mapping, text
 
 UP, DOWN, ADDED, ANY = "up", "down", "added", "any"
 """The directions in which advice changes a field: as `Direction` of the operator's API."""
 Change = tuple[str, str]
 """A field that advice changes, and the direction."""
+IMAGE: Final = "spec.image"
 MEMORY: Final = "spec.cache.memory"
 LIMIT: Final = "spec.resources.limits.memory"
 AGENT: Final = (("tls",), ("auth",), ("monitoring",), ("rollout", "warmUp"))
@@ -32,6 +34,15 @@ def sentences(cr: Object, changes: Iterable[Change], *, guaranteed: bool = False
     losing = [field for field, direction in changes if _loses(field, direction, spec, guaranteed=guaranteed)]
     if losing:
         yield f"Changing {' or '.join(dict.fromkeys(losing))} replaces the pods, and their items are lost."
+
+
+def keeps_items(cr: Object, image: str) -> bool | None:
+    """Whether a Memcached keeps its items if it gets another image; None if it is not known which release is older."""
+    spec = mapping(cr, "spec")
+    if _loses(IMAGE, ANY, spec, guaranteed=False):
+        return False
+    older = is_older(image, text(spec, "image"))
+    return None if older is None else not older
 
 
 def _loses(field: str, direction: str, spec: Object, *, guaranteed: bool) -> bool:

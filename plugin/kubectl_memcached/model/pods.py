@@ -17,7 +17,8 @@ METRICS: Final = "metrics"
 AUTH_VOLUME: Final = "auth"
 PENDING: Final = "Pending"
 """The phase of a pod until each of its containers has started."""
-STARTING: Final = ("ContainerCreating", "PodInitializing")
+CREATING: Final = "ContainerCreating"
+STARTING: Final = (CREATING, "PodInitializing")
 """Reasons for which a container of a new pod waits at first."""
 STUCK: Final = 60
 """Seconds after which a new pod whose containers have not started needs attention. Pulls can take as long."""

@@ -1,33 +1,25 @@
 """What an upgrade of memcached changes, and what it leaves alone."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from kubectl_memcached.model import conditions, images, losses, owners, units
+from kubectl_memcached.model import conditions, failing, images, losses, owners, units
 from kubectl_memcached.model.known_problems import PROBLEMS
 from kubectl_memcached.model.objects import Object, integer, mapping, text
 from kubectl_memcached.model.shell import Shell
 
-_UNCONFIRMED: Final = "keeps its items, but this was not confirmed"
-_CRASHES: Final = r"container memcached (?:terminated|cannot be started)"
-OF_IMAGE: Final = {
-    "ImageUnavailable": rf"image {{}} of container memcached |{_CRASHES}",
-    "PodsCrashing": _CRASHES,
-    "ProgressDeadlineExceeded": rf"container memcached;|; pod \S+ is not ready;|{_UNCONFIRMED}",
-}
-"""The reasons of Degraded that another image can end, and how the message then names the container of memcached. `{}`:
-its image. A rollout that is late for another cause names this cause.
-"""
-_EFFECT: Final = re.compile(r"this change (.*)")
 MIN_LIMIT: Final = 900.0
 """Seconds for a cache whose pods need less."""
 START: Final = 60.0
 """Seconds until a new pod has pulled its image and is ready, before `minReadySeconds` and `warmUp`."""
 WARM_UP: Final = 900.0
 """Seconds: the default of `rollout.warmUp.timeout`, as in the API."""
+
+
+Pods = Callable[[Object], Sequence[Object]]
+"""The pods of a Memcached, as the API server has them."""
 
 
 class State(StrEnum):
@@ -47,9 +39,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """The upgrade of one cache. `effect`: on the pods and the items, in admission's words. `reason`: why it is skipped,
-    is late or has failed, with the remedy. `known`: a problem of its present image, which the new one can end.
-    `stalled`: since when its rollout was stalled before the change, or empty. `generation`: that of the spec with the
+    """The upgrade of one cache. `effect`: what admission says about it. `items_kept`: None if that is not known.
+    `reason`: why it is skipped, is late or has failed, with the remedy. `known`: the signs that memcached failed before
+    the change. `stalled`: since when its rollout was stalled then, or empty. `generation`: that of the spec with the
     new image, or 0. `seconds`: its time. `options`: those with which the user's kubectl reaches the cluster.
     """
 
@@ -62,7 +54,8 @@ class Step:
     uid: str
     reason: str = ""
     effect: str = ""
-    known: str = ""
+    items_kept: bool | None = None
+    known: frozenset[str] = frozenset()
     stalled: str = ""
     generation: int = 0
     seconds: float = 0.0
@@ -72,13 +65,6 @@ class Step:
     def full_name(self) -> str:
         """`NAMESPACE/NAME`."""
         return f"{self.namespace}/{self.name}"
-
-    @property
-    def items_kept(self) -> bool | None:
-        """Whether the cached items are kept; None if that is not known."""
-        if not self.effect or "unless the release is older" in self.effect:
-            return None
-        return "items are lost" not in self.effect
 
     def command(self, verb: str, to: str = "") -> str:
         """A command of the plugin for the cache. `to`: the image of `upgrade --to`."""
@@ -115,12 +101,12 @@ class Policy:
     options: tuple[str, ...] = ()
 
 
-def steps(crs: Sequence[Object], policy: Policy) -> list[Step]:
-    """The upgrades of some Memcacheds.
+def steps(crs: Sequence[Object], policy: Policy, pods: Pods) -> list[Step]:
+    """The upgrades of some Memcacheds. `pods`: those of a degraded one.
 
     A degraded one with the new image is skipped if this image works in another one. Otherwise, it stops the upgrade.
     """
-    found = [(cr, step(cr, policy)) for cr in crs]
+    found = [(cr, step(cr, policy, pods(cr))) for cr in crs]
     works = any(each.image == policy.target and is_complete(cr, each.generation) for cr, each in found)
     return [_skipped(each, problem(cr, each.generation)) if works else each for cr, each in found]
 
@@ -131,21 +117,26 @@ def _skipped(made: Step, degraded: str) -> Step:
     return replace(made, state=State.SKIPPED, reason=f"it is degraded: {degraded}")
 
 
-def step(cr: Object, policy: Policy) -> Step:
+def step(cr: Object, policy: Policy, pods: Sequence[Object]) -> Step:
     """The upgrade of a Memcached."""
     image, size = text(cr, "spec", "image"), integer(cr, "spec", "size")
     namespace, name = text(cr, "metadata", "namespace"), text(cr, "metadata", "name")
     target = image if _is_equal(image, policy) else policy.target
-    uid, pods = text(cr, "metadata", "uid"), 1 if size is None else size
-    made = Step(namespace, name, image, target, pods, State.CHANGE, uid, options=policy.options)
+    uid, number = text(cr, "metadata", "uid"), 1 if size is None else size
+    made = Step(namespace, name, image, target, number, State.CHANGE, uid, options=policy.options)
     generation = integer(cr, "metadata", "generation") or 0
     if image == target and is_complete(cr, generation) and not owners.is_ours(cr):
         return replace(made, state=State.DONE)
-    if reason := obstacle(cr, made, policy):
+    if reason := obstacle(cr, made, policy, pods):
         return replace(made, state=State.SKIPPED, reason=reason)
     if image != target:
-        return replace(made, known=problem(cr, 0), stalled=_stalled_since(cr))
+        return replace(made, items_kept=losses.keeps_items(cr, target))
     return replace(made, state=State.RUNNING, generation=generation)
+
+
+def before(cr: Object, made: Step, pods: Sequence[Object]) -> Step:
+    """The upgrade of a Memcached with the problems that this has before the change."""
+    return replace(made, known=failing.signs(cr, pods, made.image), stalled=_stalled_since(cr))
 
 
 def _is_equal(image: str, policy: Policy) -> bool:
@@ -157,7 +148,7 @@ def _is_equal(image: str, policy: Policy) -> bool:
     return not suffix and found[0] == numbers if policy.is_default else found == (numbers, suffix)
 
 
-def obstacle(cr: Object, made: Step, policy: Policy) -> str:
+def obstacle(cr: Object, made: Step, policy: Policy, pods: Sequence[Object]) -> str:
     """Why a cache is left alone, with the remedy; empty if it can be changed."""
     if reason := _deleted(cr, made):
         return reason
@@ -166,7 +157,7 @@ def obstacle(cr: Object, made: Step, policy: Policy) -> str:
     if reason := _paused(cr, made):
         return reason
     is_other_name = made.image == made.target != policy.target  # which this command has not set
-    if (degraded := problem(cr, 0)) and (is_other_name or not _is_of_image(cr, made.image)):
+    if (degraded := problem(cr, 0)) and (is_other_name or not failing.signs(cr, pods, made.image)):
         return f"it is degraded: {degraded}"
     return conditions.unobserved(cr) if made.image != made.target or not conditions.conditions(cr) else ""
 
@@ -205,13 +196,6 @@ def _paused(cr: Object, made: Step) -> str:
     return f"its rollout is paused: run {made.command('resume')} first"
 
 
-def _is_of_image(cr: Object, image: str) -> bool:
-    """Whether another image can end the problem of a degraded cache. `image`: its present one; empty if not known."""
-    found = conditions.condition(cr, "Degraded")
-    pattern = OF_IMAGE.get(found.reason)
-    return pattern is not None and re.search(pattern.format(re.escape(image) or r"\S+"), found.message) is not None
-
-
 def _kept(cr: Object, made: Step, policy: Policy) -> str:
     """Why a cache keeps its image, which is not the new one."""
     owned = owners.obstacle(cr, policy.target, take_ownership=policy.take_ownership)
@@ -240,11 +224,6 @@ def _of_another_kind(made: Step, policy: Policy) -> str:
     return ""
 
 
-def effect(warnings: Iterable[str]) -> str:
-    """The effect of the change on pods and items, from the warnings of admission; empty if it says nothing."""
-    return next((found[1] for found in map(_EFFECT.search, warnings) if found), "")
-
-
 def problem(cr: Object, generation: int) -> str:
     """The message of Degraded, if it is True for this generation of the spec or a later one. Otherwise empty."""
     found = conditions.condition(cr, "Degraded")
@@ -252,25 +231,28 @@ def problem(cr: Object, generation: int) -> str:
     return found.message if not found.healthy and observed >= generation else ""
 
 
-def failure(cr: Object, begun: Step) -> str:
+def failure(cr: Object, begun: Step, pods: Sequence[Object]) -> str:
     """The problem of a cache that is being upgraded; empty without one, or while it can be that of the old image.
 
-    If the old image had one, a message that does not name the new image can be of pods that still have the old one, and
-    the same message stays for a while after a pod has recovered. A rollout that becomes stalled ends this: the operator
-    gives the new image to no other pod.
+    If the old image had one, it stays for a while after a pod has recovered. A rollout that becomes stalled ends this:
+    the operator gives the new image to no other pod.
     """
     found = "" if _lost(cr, begun) else problem(cr, begun.generation)
-    is_of_new = f"image {begun.target} " in found or (found != begun.known and _has_updated(cr, begun.pods))
-    return found if not begun.known or is_of_new or _stalled_since(cr) not in ("", begun.stalled) else ""
+    is_new = bool(_new_signs(cr, begun, pods)) or _stalled_since(cr) not in ("", begun.stalled)
+    return found if not begun.known or is_new else ""
 
 
-def is_of_change(cr: Object, begun: Step) -> bool:
+def is_of_change(cr: Object, begun: Step, pods: Sequence[Object]) -> bool:
     """Whether the problem of a cache is that of the new image, so that other caches would get it too.
 
     It is not if another client has changed the spec since.
     """
     is_unchanged = begun.generation in (0, integer(cr, "metadata", "generation"))
-    return is_unchanged and _is_of_image(cr, begun.target)
+    return is_unchanged and bool(_new_signs(cr, begun, pods))
+
+
+def _new_signs(cr: Object, begun: Step, pods: Sequence[Object]) -> frozenset[str]:
+    return failing.signs(cr, pods, begun.target, begun.image) - begun.known
 
 
 def _stalled_since(cr: Object) -> str:

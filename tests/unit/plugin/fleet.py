@@ -1,6 +1,7 @@
 """A cluster in memory for `upgrade` and `status -A`, with what the operator writes about broken caches."""
 
 import builtins
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ Object = dict[str, Any]
 OLD, NEW = "docker.io/library/memcached:1.6.38", "docker.io/library/memcached:1.6.45"
 LOST = "spec.image: this change replaces 2 pods, one at a time; their cached items are lost"
 KEPT = "spec.image: this change restarts memcached in 2 pods, one at a time; cached items are kept"
+UNFIXED = "spec.image memcached has no fixed version; new pods may run a different one"
 READS = 2
 """Reads until a cache is ready."""
 ENDLESS = 1000
@@ -33,27 +35,38 @@ PULL, CRASH, LATE = "ImageUnavailable", "PodsCrashing", "ProgressDeadlineExceede
 LATE_ROLLOUT = "The rollout exceeded its progress deadline: 0 of 2 pods are updated; pod sessions-0 "
 
 
-def message(reason: str, container: str = "memcached") -> str:
-    """What the operator writes in Degraded about a container of a pod with the new image."""
-    if reason == LATE:
-        own = "is not ready; see kubectl describe pod -n shop sessions-0"
-        return LATE_ROLLOUT + (own if container == "memcached" else f"waits until container {container} is ready")
+def failing(reason: str, container: str = "memcached") -> Object:
+    """A pod with a container that has a problem."""
     found = pod(0, memcached({"monitoring": {}}))
     (status,) = (each for each in found["status"]["containerStatuses"] if each["name"] == container)
-    waiting = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
-    status |= {"ready": False, "state": waiting if reason == PULL else {"terminated": {"exitCode": 1}}}
-    (problem,) = failures([found], datetime.now(UTC), PodRules("Memcached", CONTAINERS))
+    status |= {"ready": False}
+    found["status"]["conditions"] = [{"type": "PodReadyToStartContainers", "status": "True"}]
+    if reason == LATE:
+        status["state"] = {"running": {}} if container == "memcached" else {"waiting": {"reason": "ContainerCreating"}}
+    elif reason == PULL:
+        status["state"] = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+    else:
+        status["state"] = {"terminated": {"exitCode": 1, "containerID": "id"}}
+    return found
+
+
+def message(reason: str, container: str = "memcached") -> str:
+    """What the operator writes in Degraded about such a pod."""
+    if reason == LATE:
+        own = "is not ready; see kubectl describe pod -n shop sessions-0"
+        return LATE_ROLLOUT + (own if container == "memcached" else f"waits for the image of container {container}")
+    (problem,) = failures([failing(reason, container)], datetime.now(UTC), PodRules("Memcached", CONTAINERS))
     assert problem.reason == reason
     return problem.message
 
 
 def degraded(reason: str, container: str = "memcached", since: str = "") -> Object:
-    """The status of a cache with a stalled rollout. `since`: when it became stalled."""
+    """The status of a cache with a stalled rollout. `since`: when it became stalled. `pod`: for Fleet."""
     states = {"Progressing": "False", "Degraded": "True", "Ready": "False"}
     status = memcached(None, states, Progressing="Stalled", Degraded=reason)["status"]
     status["conditions"][0] |= {"lastTransitionTime": since}
     status["conditions"][1] |= {"message": message(reason, container)}
-    return status | {"updatedReplicas": 1}
+    return status | {"updatedReplicas": 1, "pod": failing(reason, container)}
 
 
 def cr(name: str, managers: Sequence[str] = (), labels: Object | None = None, **spec: Any) -> Object:
@@ -136,7 +149,9 @@ class Fleet:
         return self.crs[name]
 
     def list(self, what: str, resource: str, *words: str, namespace: str = "") -> builtins.list[Object]:
-        """The caches of a namespace, or of all, with the labels. There are no proxies."""
+        """The caches of a namespace, or of all, with the labels, or the pod of a degraded one. There are no proxies."""
+        if resource == "pods":
+            return self._pods(words[0])
         if resource != RESOURCE:
             return []
         where = namespace or self.namespace or NAMESPACE
@@ -145,6 +160,14 @@ class Fleet:
         wanted = next((word.partition("=")[2] for word in words if word.startswith("--selector=")), "")
         key, _, value = wanted.partition("=")
         return [each for each in listed if not wanted or each["metadata"]["labels"].get(key) == value]
+
+    def _pods(self, selector: str) -> builtins.list[Object]:
+        """The pod of a cache with the problem of its status: another one after each change of the spec."""
+        (found,) = (each for name, each in self.crs.items() if f"/instance={name}," in selector)
+        failing: Object = copy.deepcopy(found["status"]["pod"])
+        failing["metadata"]["uid"] = f"{found['metadata']['name']}-{found['metadata']['generation']}"
+        failing["spec"]["containers"][0]["image"] = found["spec"]["image"]
+        return [failing]
 
     def change(self, what: str, verb: str, *words: str, stdin: str = "", **_: Any) -> tuple[str, builtins.list[str]]:
         """A dry run, a change of the image, or one of the field managers."""
@@ -155,7 +178,7 @@ class Fleet:
         if "--dry-run=server" in words:
             if words[1] in self.denied:
                 raise PluginError("denied", ExitCode.CLUSTER)
-            return json.dumps(found), [] if self.silent else [KEPT if warm else LOST]
+            return json.dumps(found), [] if self.silent else [KEPT if warm else LOST, UNFIXED]
         operations = json.loads(next(word.removeprefix("--patch=") for word in words if word.startswith("--patch=")))
         if "managedFields" in operations[0]["path"]:
             self.disowned.append(words[1])

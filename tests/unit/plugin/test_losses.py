@@ -10,7 +10,8 @@ from kubectl_memcached.model.effects import SCHEDULING
 from kubectl_memcached.model.losses import Change, sentences
 from memcached_api.remedies import Direction
 from memcached_operator.memcached.containers import CONTAINERS
-from unit.memcached.prices import CASES, expected
+from memcached_webhooks.kinds.memcached import warnings
+from unit.memcached.prices import CASES, IMAGES, expected
 
 CHANGES: Final[list[Change]] = [
     *(change for remedy in MEMORY.values() for change in remedy.changes),
@@ -30,6 +31,16 @@ def test_price_is_what_admission_announces(name: str) -> None:
         loses = expected(case, field, Direction(direction))
         sentence = f"Changing {field} replaces the pods, and their items are lost."
         assert found == [sentence] * bool(loses), (field, direction)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_image_keeps_the_items_that_admission_says_are_kept(name: str) -> None:
+    spec = CASES[name].spec
+    for old, new in (("1.6.38", "1.6.45"), ("1.6.45", "1.6.38"), ("1.6", "1.6.45")):
+        before, after = ({"spec": {**spec, "image": f"a/b:{tag}"}} for tag in (old, new))
+        (said,) = (each for each in warnings(after, before, IMAGES) if each.startswith("spec.image: "))
+        expected = None if "unless the release is older" in said else "lost" not in said
+        assert losses.keeps_items(before, "a/b:" + new) is expected
 
 
 def test_advice_about_memory_is_that_of_the_operator() -> None:

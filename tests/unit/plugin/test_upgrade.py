@@ -16,7 +16,7 @@ from kubectl_memcached.model import owners, upgrading
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.memcached.images import problem_notice
 from unit.plugin.conftest import Run
-from unit.plugin.fleet import CRASH, LATE, NEW, OLD, PULL, TIMEOUT, Fleet, cr, degraded, message, runner
+from unit.plugin.fleet import CRASH, LATE, LOST, NEW, OLD, PULL, TIMEOUT, UNFIXED, Fleet, cr, degraded, message, runner
 from unit.plugin.samples import memcached
 
 Object = dict[str, Any]
@@ -358,9 +358,10 @@ def test_cache_whose_problem_is_that_of_another_container_is_skipped(reason: str
 def test_new_image_that_crashes_as_the_old_one_did_stops_the_upgrade(run: Run) -> None:
     found = cr("a")
     found["status"] = degraded(CRASH, since="earlier")
-    begun = upgrading.step(found, upgrading.Policy(NEW, is_default=True, by_name=True))
-    begun_cr = {**found, "spec": {**found["spec"], "image": NEW}}
-    assert (begun.known, upgrading.failure(begun_cr, begun)) == (message(CRASH), ""), "the status is the old one"
+    pods = Fleet(found).list("", "pods", "--selector=/instance=a,")
+    step = upgrading.step(found, upgrading.Policy(NEW, is_default=True, by_name=True), pods)
+    begun, begun_cr = upgrading.before(found, step, pods), {**found, "spec": {**found["spec"], "image": NEW}}
+    assert (begun.known, upgrading.failure(begun_cr, begun, pods)) == ({"a-1/id"}, ""), "the pod is the old one"
     result = run(Fleet(found, broken={"a": CRASH}), "upgrade", "a", "--yes")
     assert (result.code, result.error.startswith(f"shop/a: {message(CRASH)}. To return it, ")) == (1, True)
 
@@ -469,7 +470,7 @@ def test_list_says_what_happens_to_the_items_before_anything_changes(run: Run) -
     assert [(each["name"], each["itemsKept"]) for each in listed["caches"]] == [("a", True), ("b", False)]
     result = run(fleet, "upgrade", "-A", text="n\n")
     assert (result.code, result.error, fleet.calls) == (1, "Nothing is changed.", [])
-    assert "replaces 2 pods, one at a time; their cached items are lost" in result.output
+    assert f"{LOST}; {UNFIXED}" in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize("words", [(), ("a", "-A"), ("a", "--selector", "x=y")])

@@ -25,8 +25,12 @@ class ExitCode(IntEnum):
 
 
 class PluginError(Exception):
-    """An expected error. The message is for users. It names the problem and the remedy."""
+    """An expected error. The message is for users. It names the problem and the remedy.
 
-    def __init__(self, message: str, code: ExitCode) -> None:
+    `reason`: what kubectl has printed, without its prefix; empty if that is not known or not the cause.
+    """
+
+    def __init__(self, message: str, code: ExitCode, reason: str = "") -> None:
         super().__init__(message)
         self.code = code
+        self.reason = reason

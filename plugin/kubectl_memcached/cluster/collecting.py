@@ -137,7 +137,7 @@ def _log(kubectl: Kubectl, pod: Pod, container: str, previous: bool) -> str:
     try:
         log = kubectl.run("read logs", *words, namespace=pod.namespace)
     except PluginError as error:
-        if previous and "previous terminated container" in str(error):
+        if previous and "previous terminated container" in error.reason:
             return ""
         raise
     return redacted(log) if container == MEMCACHED else log

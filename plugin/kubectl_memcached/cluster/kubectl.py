@@ -54,7 +54,7 @@ def failure(stderr: str, what: str) -> PluginError:
     if missing := _NO_KIND.search(message):
         return _no_kind(missing[1] or missing[2], what)
     code = ExitCode.MISSING if _MISSING.search(message) else ExitCode.CLUSTER
-    return PluginError(f"kubectl cannot {what}: {reason}", code)
+    return PluginError(f"kubectl cannot {what}: {reason}", code, reason)
 
 
 def _messages(stderr: str) -> list[str]:

@@ -116,7 +116,7 @@ def pods(kubectl: Kubectl, cr: Object) -> list[Object]:
 
 def is_deleted(error: PluginError, step: Step) -> bool:
     """Whether the API server has replied that the Memcached does not exist. Without its API, it does not say so."""
-    return error.code == ExitCode.MISSING and str(error).endswith(f'{RESOURCE} "{step.name}" not found')
+    return error.code == ExitCode.MISSING and error.reason == f'{RESOURCE} "{step.name}" not found'
 
 
 def _patch(kubectl: Kubectl, step: Step, *options: str) -> tuple[Object, list[str]]:

@@ -93,19 +93,19 @@ def _deleted(_: Row, reading: Reading, __: Shell) -> Iterator[str]:
 
 
 def _silent(row: Row, reading: Reading, shell: Shell) -> Iterator[Sentence | str]:
-    cause = next((each for each in reading.pod.containers if each.problem and each.problem in row.problem), None)
+    cause = next((each for each in reading.pod.containers if each.name == reading.pod.cause), None)
     if cause and cause.starting and row.stuck:
         yield f"{row.problem}: see {shell.kubectl('describe', 'pod', row.pod)}"
     elif row.problem:
         see = _see_log(reading.pod, cause, shell) if cause else ""
-        remedy = scheduling.remedy(row.problem)
+        remedy = scheduling.remedy(reading.pod.unscheduled)
         yield remedy._replace(text=f"{row.problem}{see}{remedy.text}")
 
 
-def _containers(row: Row, reading: Reading, shell: Shell) -> Iterator[str]:
+def _containers(_: Row, reading: Reading, shell: Shell) -> Iterator[str]:
     """The other containers. Those that wait for their pod, and those of the sentence above, are left out."""
     for container in reading.pod.containers:
-        if container.problem and container.problem not in row.problem and not container.starting:
+        if container.problem and container.name != reading.pod.cause and not container.starting:
             yield f"container {container.name} {container.problem}{_see_log(reading.pod, container, shell)}"
 
 

@@ -22,6 +22,7 @@ STARTING: Final = (CREATING, "PodInitializing")
 """Reasons for which a container of a new pod waits at first."""
 STUCK: Final = 60
 """Seconds after which a new pod whose containers have not started needs attention. Pulls can take as long."""
+NO_REASON: Final = "no reason is reported"
 MAX_MESSAGE: Final = 400
 """Characters of a message of the cluster. A terminated container can have 4 KiB of its log in it."""
 _LOOPBACK: Final = re.compile(r"notls:(?:127\.0\.0\.1|\*):(\d+)")
@@ -63,9 +64,10 @@ class Container:
 class Pod:
     """A pod. `problem`: the reason if its memcached does not run, otherwise empty.
 
-    `unready`: the reason if the pod is not ready, as the kubelet writes it. `since`: when its node accepted it, or
-    empty. `image`: as in its spec. `containers`: all, init containers first. `deleting`: it is being deleted.
-    `guaranteed`: its QoS class is Guaranteed.
+    `cause`: the name of the container that the problem is about, or empty. `unscheduled`: what the scheduler says if
+    the pod has no node, otherwise empty. `unready`: the reason if the pod is not ready, as the kubelet writes it.
+    `since`: when its node accepted it, or empty. `image`: as in its spec. `containers`: all, init containers first.
+    `deleting`: it is being deleted. `guaranteed`: its QoS class is Guaranteed.
     """
 
     name: str
@@ -74,6 +76,8 @@ class Pod:
     endpoint: Endpoint
     ready: bool
     problem: str = ""
+    cause: str = ""
+    unscheduled: str = ""
     unready: str = ""
     since: str = ""
     image: str = ""
@@ -110,14 +114,15 @@ def _slot_order(entry: Pod) -> list[tuple[bool, str]]:
 def pod(obj: Object) -> Pod:
     """The parts of a pod that the commands show."""
     ready = first(objects(obj, "status", "conditions"), "type", "Ready")
-    containers = tuple(_containers(obj))
+    containers, unscheduled = tuple(_containers(obj)), _unscheduled(obj)
     return Pod(
         text(obj, "metadata", "name"),
         text(obj, "metadata", "namespace"),
         text(obj, "spec", "nodeName"),
         endpoint(obj),
         ready.get("status") == "True",
-        _problem(obj, containers),
+        *_problem(obj, containers, unscheduled),
+        unscheduled,
         "" if ready.get("status") == "True" else bounded(text(ready, "message")),
         text(obj, "status", "startTime"),
         text(_container(obj, MEMCACHED), "image"),
@@ -203,21 +208,27 @@ def _reason(waiting: Object, terminated: Object, before: Object) -> str:
 def _exit(state: Object) -> str:
     code = integer(state, "exitCode")
     parts = [text(state, "reason"), bounded(text(state, "message")), "" if code is None else f"exit code {code}"]
-    return ", ".join(part for part in parts if part) or "no reason is reported"
+    return ", ".join(part for part in parts if part) or NO_REASON
 
 
-def _problem(obj: Object, containers: Sequence[Container]) -> str:
-    """The reason why memcached does not run, or cannot be reached: its own, or that of its pod."""
+def _unscheduled(obj: Object) -> str:
+    scheduled = first(objects(obj, "status", "conditions"), "type", "PodScheduled")
+    if scheduled.get("status") != "False":
+        return ""
+    return bounded(text(scheduled, "message")) or text(scheduled, "reason") or NO_REASON
+
+
+def _problem(obj: Object, containers: Sequence[Container], unscheduled: str) -> tuple[str, str]:
+    """The reason why memcached does not run, or cannot be reached, and the container that is its cause; or empty."""
     memcached = next((each for each in containers if each.name == MEMCACHED), Container(MEMCACHED, logged=False))
     if memcached.problem and not memcached.starting:
-        return f"{MEMCACHED} {memcached.problem}"
-    unscheduled = first(objects(obj, "status", "conditions"), "type", "PodScheduled")
-    if unscheduled.get("status") == "False":
-        return f"the pod has no node: {bounded(text(unscheduled, 'message')) or text(unscheduled, 'reason')}"
+        return f"{MEMCACHED} {memcached.problem}", MEMCACHED
+    if unscheduled:
+        return f"the pod has no node: {unscheduled}", ""
     phase = text(obj, "status", "phase") or PENDING
     other = next((each for each in containers if each.problem and not each.starting), None)
     if phase == PENDING and other:  # kubectl forwards no ports to it, even if memcached runs
-        return f"the pod is {phase}: container {other.name} {other.problem}"
+        return f"the pod is {phase}: container {other.name} {other.problem}", other.name
     if memcached.problem:
-        return f"{MEMCACHED} {memcached.problem}"
-    return "" if memcached.logged else f"the pod is {phase}"
+        return f"{MEMCACHED} {memcached.problem}", MEMCACHED
+    return "" if memcached.logged else f"the pod is {phase}", ""

@@ -22,7 +22,7 @@ def table(console: Console, cr: Object, now: float) -> None:
 
 
 def messages(console: Console, cr: Object, remedies: Mapping[str, str], name: str = "") -> None:
-    """Print the messages of conditions that are not healthy, each once, with their remedies, and the notices.
+    """Print the messages of conditions that are not healthy, each once, with their remedies, then that of Degraded.
 
     `remedies`: by type of condition. `name`: before each message.
     """
@@ -35,8 +35,9 @@ def messages(console: Console, cr: Object, remedies: Mapping[str, str], name: st
         output.show(console, f"\n{prefix}{condition.type}: {condition.message}")
         if remedy := remedies.get(condition.type):
             output.show(console, output.styled(f"Remedy: {remedy}", output.TITLE))
-    if notices := conditions.notices(cr):
-        output.show(console, f"\n{prefix}Notice: {notices}")
+    degraded = conditions.condition(cr, "Degraded")
+    if degraded.healthy and degraded.message:  # the operator adds notices to it
+        output.show(console, f"\n{prefix}Not degraded: {degraded.message}")
 
 
 def _style(condition: conditions.Condition) -> str:

@@ -1,21 +1,11 @@
 """The conditions of a Memcached and the remedies for their reasons."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model import remedies as reasons
 from kubectl_memcached.model.objects import Object, integer, mapping, objects, text
+from kubectl_memcached.model.remedies import REMEDIES
 from kubectl_memcached.model.shell import Shell
-
-REMEDIES: Final = reasons.REMEDIES | {("Progressing", "Paused"): "Run `kubectl memcached resume NAME`."}
-"""The action for each reason: that of docs/api.md, or a command of this plugin. Newer operators have more reasons.
-
-A reason whose messages have a remedy of their own has none here: the message is shown.
-"""
-
-ALL_HEALTHY: Final = "All components are healthy"
-"""The start of the message of Degraded without a problem."""
 
 HEALTHY: Final = {"Available": "True", "Progressing": "False", "Degraded": "False", "Ready": "True", "Stalled": "False"}
 """The status of each condition of a healthy object."""
@@ -89,29 +79,15 @@ def document(condition: Condition, remedy: str) -> dict[str, Any]:
     }
 
 
-def notices(cr: Object) -> str:
-    """The sentences in the message of Degraded that are no problems: the operator adds them to the one about health."""
-    degraded = condition(cr, "Degraded")
-    if not degraded.healthy:
-        return ""
-    return degraded.message.removeprefix(ALL_HEALTHY).lstrip(". ")
-
-
 def remedies(cr: Object, shell: Shell, *, waiting_is_useless: bool) -> dict[str, str]:
     """The actions by type of condition. `waiting_is_useless`: the pods need attention, and Advice has the reason."""
     listed = conditions(cr)
     degraded = any(each.type == "Degraded" and not each.healthy for each in listed)
-    name = text(cr, "metadata", "name")
-    return {
-        each.type: shell.completed(_remedy(each, degraded, waiting_is_useless), name) for each in listed if each.remedy
-    } | _of_pause(cr, listed)
-
-
-def _of_pause(cr: Object, listed: Sequence[Condition]) -> dict[str, str]:
-    """What to do if the spec has no pause any more, but the Deployment has: the spec is invalid."""
-    if rollout(cr).get("paused") is True:
-        return {}
-    return {each.type: "See the Degraded condition." for each in listed if each.reason == "Paused" and each.remedy}
+    found = {each.type: _remedy(each, degraded, waiting_is_useless) for each in listed if each.remedy}
+    # Without a pause in the spec, the Deployment still has one: the spec is invalid.
+    is_paused, resume = rollout(cr).get("paused") is True, shell.plugin("resume", text(cr, "metadata", "name"))
+    paused = [each.type for each in listed if each.reason == "Paused" and each.remedy]
+    return found | dict.fromkeys(paused, f"Run {resume}." if is_paused else "See the Degraded condition.")
 
 
 def _remedy(condition: Condition, degraded: bool, waiting_is_useless: bool) -> str:

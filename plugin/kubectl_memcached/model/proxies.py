@@ -91,11 +91,11 @@ def pods(cr: Object) -> str:
 
 
 def problem(cr: Object) -> str:
-    """What is wrong, as a sentence: of the most important condition, or a notice. Empty if nothing is."""
+    """What is wrong, as a sentence: of the most important condition. Empty if nothing is."""
     found = {each.type: each for each in conditions.conditions(cr)}
     listed = [found[kind] for kind in ("Degraded", "Available", "Progressing") if kind in found]
     messages = [each.message for each in listed if not each.healthy]
-    return conditions.unobserved(cr) or next(iter(messages), "") or conditions.notices(cr)
+    return conditions.unobserved(cr) or next(iter(messages), "")
 
 
 def remedies(cr: Object, shell: Shell) -> dict[str, str]:

@@ -1,11 +1,7 @@
 """Commands in sentences, complete enough to be pasted into the shell in which the plugin ran."""
 
-import re
 import shlex
 from dataclasses import dataclass
-from typing import Final
-
-_COMMAND: Final = re.compile(r"`kubectl ([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -27,15 +23,6 @@ class Shell:
         """A command of the plugin for a Memcached, without backticks. `to`: the image of `upgrade --to`."""
         words = ["kubectl", "memcached", command, "-n", self.namespace, name, *(["--to", to] if to else [])]
         return shlex.join([*words, *self.options])
-
-    def completed(self, sentence: str, name: str) -> str:
-        """The sentence with the namespace in each command, and with the name of the Memcached for `NAME`."""
-        return _COMMAND.sub(lambda found: self._complete(found[1], name), sentence)
-
-    def _complete(self, words: str, name: str) -> str:
-        if " -n " in f" {words} ":
-            return f"`kubectl {words}`"
-        return self._command(*words.replace("NAME", name).split(" "))
 
     def _command(self, *words: str) -> str:
         # After the words: kubectl accepts no option before the name of a plugin.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubectl_memcached.model.advice import needs_attention, of_object, of_pods
-from kubectl_memcached.model.conditions import REMEDIES, notices, remedies
+from kubectl_memcached.model.conditions import REMEDIES, remedies
 from kubectl_memcached.model.pods import Container, Endpoint, Pod, pods
 from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics.metrics import DAY, AgentMetrics
@@ -270,31 +270,3 @@ def test_waiting_is_no_remedy_if_it_does_not_help(
 )
 def test_pods_that_need_attention(readings: list[Reading], expected: bool) -> None:
     assert needs_attention(memcached(), [row(each, 100) for each in readings]) is expected
-
-
-@pytest.mark.parametrize(
-    ("sentence", "expected"),
-    [
-        ("Run `kubectl logs --previous`.", f"Run `kubectl logs --previous {OPTIONS}."),
-        ("Run `kubectl memcached resume NAME`.", f"Run `kubectl memcached resume sessions {OPTIONS}."),
-        ("See `kubectl -n x logs a`.", "See `kubectl -n x logs a`."),
-        ("Correct `spec.image`.", "Correct `spec.image`."),
-    ],
-)
-def test_commands_of_remedies_are_complete(sentence: str, expected: str) -> None:
-    assert SHELL.completed(sentence, "sessions") == expected
-
-
-@pytest.mark.parametrize(
-    ("state", "message", "expected"),
-    [
-        ("False", "All components are healthy", ""),
-        ("False", "", ""),
-        ("False", "All components are healthy. The budget x selects the pods", "The budget x selects the pods"),
-        ("True", "Pod x crashes. The budget x selects the pods", ""),
-    ],
-)
-def test_notices_are_sentences_after_the_one_about_health(state: str, message: str, expected: str) -> None:
-    cr = memcached(states={"Degraded": state})
-    cr["status"]["conditions"][0]["message"] = message
-    assert notices(cr) == expected

@@ -2,6 +2,7 @@
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,14 +85,20 @@ def examples() -> dict[str, str]:
     return dict(text.removeprefix("$ kubectl memcached ").split("\n", 1) for text in consoles)
 
 
+def with_texts(cr: dict[str, Any]) -> None:
+    """Set the times of the conditions, and the message of Degraded."""
+    for condition in cr["status"]["conditions"]:
+        condition["lastTransitionTime"] = "2025-11-21T09:39:00Z"
+        condition["message"] = "All components are healthy" if condition["type"] == "Degraded" else ""
+
+
 @pytest.fixture
 def cache(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
     """The cache of the page: three slots with TLS, of which one has too little memory."""
     monkeypatch.setattr("time.time", lambda: NOW)
     cr = memcached({"size": 3, "tls": TLS, "monitoring": {}, "rollout": {"warmUp": {}}})
     cr["status"] |= {"readyReplicas": 3}
-    for condition in cr["status"]["conditions"]:
-        condition["lastTransitionTime"] = "2025-11-21T09:39:00Z"
+    with_texts(cr)
     world.use(cr, 3, **{name: lines(values) for name, values in SLABS.items()})
     world.responses["/metrics"] = (200, METRICS.format(warm=1))
     replies = (("EN\r\n", SMALL), ("EN\r\n", FULL), (ITEM, SMALL))
@@ -108,8 +115,7 @@ def test_example_is_the_output(words: str, cache: World, run: Run) -> None:
     command = words.partition(" ")[0]
     if "front" in words:
         front = proxy(slots=3)
-        for condition in front["status"]["conditions"]:
-            condition["lastTransitionTime"] = "2025-11-21T09:39:00Z"
+        with_texts(front)
         cache.cr["status"]["servers"] = [f"sessions-{slot}.sessions.shop.svc.cluster.local:11211" for slot in range(3)]
         cache.kubectl.objects[PROXIES] = [front]
     fast = {"flush": ["--rate=6000"], "ring": ["--seconds=1"], "hotkeys": ["--seconds=1"]}.get(command, [])

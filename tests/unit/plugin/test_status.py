@@ -147,9 +147,9 @@ def test_problem_has_its_message_once_and_no_other_remedy_than_in_it(
     assert re.findall("Remedy: (.*)", result.output) == [remedy]
 
 
-def test_notice_is_shown_although_nothing_is_degraded(world: World, run: Run) -> None:
-    world.cr["status"]["conditions"][2]["message"] = "All components are healthy. Budget x selects the pods"
-    assert "\nNotice: Budget x selects the pods\n" in run("status", "sessions").output
+def test_message_of_degraded_is_shown_although_nothing_is_degraded(world: World, run: Run) -> None:
+    world.cr["status"]["conditions"][2]["message"] = message = "All components are healthy. Budget x selects the pods"
+    assert f"\nNot degraded: {message}\n" in run("status", "sessions").output
 
 
 def test_pod_that_does_not_run_has_a_reason_instead_of_values(world: World, run: Run) -> None:

@@ -156,10 +156,10 @@ def _update_warnings(change: ChangeEffect, pods: int, pace: str, *, older: bool 
         return iter(())
     if change.effect is Effect.REPLACE:
         return restart_warnings(change.fields, pods, "cached items", pace)
-    lost = ITEMS_TEXT[older if change.effect is Effect.RESTART else False]
+    loses = older if change.effect is Effect.RESTART else False
     # If every cluster loses the items, the ability to resize pods makes no difference.
-    resizes = change.resizes and lost != ITEMS_TEXT[True]
-    return in_place_warnings(change.fields, pods, EFFECT_TEXT[change.effect], pace, lost, resizes=resizes)
+    resizes = change.resizes and loses is not True
+    return in_place_warnings(change.fields, pods, EFFECT_TEXT[change.effect], pace, ITEMS_TEXT[loses], resizes=resizes)
 
 
 def _pace(new: MemcachedSpec) -> str:

@@ -13,7 +13,7 @@ from memcached_operator.cache.references import References
 from memcached_operator.kind import ReconciledKind
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
+from memcached_operator.kube.knowledge import LASTING, LISTED, NOT_SERVED, UNLISTED, Knowledge
 from memcached_operator.kube.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.reconcile.discovery import discover_resize, is_served
@@ -39,6 +39,9 @@ SYNC_PERIOD = 600.0
 
 SETTLE_PERIOD = 0.1
 """Seconds for which the event of a child or a pod waits for others: a cause has several, and needs one reconcile."""
+
+RELIST_PERIOD = 30.0
+"""Seconds until a list that failed in a resync is tried again."""
 
 START_GRACE = 5.0
 """Seconds for which a kind waits, at its start, for lists that have failed once. An API server that has
@@ -359,18 +362,25 @@ class Manager:
     async def _resync(self) -> None:
         while True:
             await asyncio.sleep(self._sync_period * (0.9 + random.random() / 5))  # noqa: S311 - jitter
-            for reflector in self._reflectors:
-                if reflector.synced.is_set() and reflector.place not in self._starting:
-                    await self._try_list(reflector)
+            synced = [each for each in self._reflectors if each.synced.is_set() and each.place not in self._starting]
+            failed = await self._list_each(synced)
             for kind in self._kinds.values():
                 self._enqueue(self._cache.keys(kind.resource))
+            for _ in range(LASTING - 1):  # a failure that lasts is in the status before the next resync
+                if failed:
+                    await asyncio.sleep(min(RELIST_PERIOD, self._sync_period))
+                    failed = await self._list_each(failed)
 
-    async def _try_list(self, reflector: Reflector) -> None:
-        """List a resource. An error is logged and does not delay the others; the next resync retries."""
-        try:
-            await self._list(reflector)
-        except ApiError as error:
-            log.warning("cannot list %s: %s", reflector, explain(error))
+    async def _list_each(self, reflectors: Iterable[Reflector]) -> list[Reflector]:
+        """List some resources; returns those that failed. An error is logged and does not delay the others."""
+        failed: list[Reflector] = []
+        for reflector in reflectors:
+            try:
+                await self._list(reflector)
+            except ApiError as error:
+                log.warning("cannot list %s: %s", reflector, explain(error))
+                failed.append(reflector)
+        return failed
 
 
 def _content(obj: Object) -> Object:

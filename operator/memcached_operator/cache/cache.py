@@ -219,7 +219,7 @@ class Cache:
             yield ("referrer", named)
 
     def is_foreign(self, key: Key, obj: Object) -> bool:
-        """True for an observed object that is not ignored and no child: those have a controller and our label."""
+        """True for an observed object that is no child: those have a controller and our label."""
         if not self._retention.observes(key.resource):
             return False
         managed = nested_map(obj, "metadata", "labels").get(labels.MANAGED_BY) == labels.MANAGER

@@ -181,7 +181,8 @@ class Manager:
         """Whether the event of a custom resource is only that of the status that is being written."""
         if before is None or not self._reconciler.is_echo(key, obj):
             return False
-        return _content(before.object()) == _content(obj)
+        after = self._cache.entry(key)  # without what is not kept, like `before`
+        return after is not None and _content(before.object()) == _content(after.object())
 
     def _enqueue(self, keys: Iterable[Key], delay: float = 0.0) -> None:
         for key in keys:

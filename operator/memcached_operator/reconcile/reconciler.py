@@ -29,7 +29,7 @@ from memcached_operator.reconcile.apply import DEGRADED_THRESHOLD, Applier
 from memcached_operator.reconcile.cooldown import Cooldown
 from memcached_operator.reconcile.events.creations import CreationEvents
 from memcached_operator.reconcile.events.disruptions import Disruptions
-from memcached_operator.reconcile.events.pods import PodEvents
+from memcached_operator.reconcile.events.pods import MountEvents, PullEvents
 from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.ownership import is_controlled_by, may_be_adopted
 from memcached_operator.reconcile.pod_steps import PodSteps
@@ -83,8 +83,10 @@ class Reconciler:
         self._recorder = Recorder(client)
         self._strays = StrayFinder(cache)
         self._status = StatusWriter(client, cache, self._recorder)
-        self._pod_events = PodEvents(client, queue.add)
+        self._mount_events = MountEvents(client, queue.add)
+        self._pull_events = PullEvents(client, queue.add)
         self._creation_events = CreationEvents(client, cache, queue.add)
+        self._readers = (self._mount_events, self._pull_events, self._creation_events)
         self._disruptions = Disruptions(self._recorder)
 
     async def run(self, workers: int) -> None:
@@ -95,8 +97,8 @@ class Reconciler:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
-            group.create_task(self._pod_events.run(), name="pod events")
-            group.create_task(self._creation_events.run(), name="creation events")
+            for reader in self._readers:
+                group.create_task(reader.run(), name=reader.name)
             for number in range(workers):
                 group.create_task(self.run_worker(), name=f"worker {number}")
 
@@ -147,8 +149,8 @@ class Reconciler:
             self._queue.forget(key)
             self._status.forget(key)
             self._deferred.discard(key)
-            self._pod_events.forget(key)
-            self._creation_events.forget(key)
+            for reader in self._readers:
+                reader.forget(key)
             self._disruptions.forget(key)
             self._strays.forget(key)
             self._applier.forget_deleted()
@@ -193,7 +195,7 @@ class Reconciler:
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
         strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
         snapshot = replace(snapshot, strays=strays)
-        is_delayed = self._pod_events.delays_status(key) or self._creation_events.delays_status(key)
+        is_delayed = any(reader.delays_status(key) for reader in self._readers)
         delay, relisted = None, None
         if not is_delayed:
             snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
@@ -235,7 +237,8 @@ class Reconciler:
     def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._cache, kind, cr, self._knowledge, self.resize)
         now = datetime.now(UTC)
-        events, creation = self._pod_events.of(key, snapshot, now), self._creation_events.of(key, snapshot, now)
+        events = (*self._mount_events.of(key, snapshot, now), *self._pull_events.of(key, snapshot, now))
+        creation = self._creation_events.of(key, snapshot, now)
         self._disruptions.observe(key, cr, (*snapshot.pods, *snapshot.ended), kind.loss)
         disruptions = self._disruptions.of(key, cr["metadata"]["uid"])
         if not (events or creation or disruptions):

@@ -37,8 +37,8 @@ CALM: Final = 2 * PERIOD
 """Seconds without a change after which a child that reached the limit is not reported as Degraded any more."""
 
 AGAIN: Final = 330.0
-"""Seconds after its last change for which an autoscaler is reported. It tries again after 15 s, and lowers the size
-only to the largest of the last 5 minutes (kubernetes pkg/controller/podautoscaler, its defaults)."""
+"""Least seconds after its last change for which an autoscaler is reported. It tries again after 15 s, and lowers the
+size only to the largest of the last 5 minutes (kubernetes pkg/controller/podautoscaler, its defaults)."""
 
 READ_PERIOD: Final = 60.0
 """Minimum seconds between two reads of the field managers of a child."""
@@ -75,6 +75,8 @@ class _Record:
     """The times of the last writes, at most LIMIT."""
     causes: tuple[Intervention, ...] = ()
     """What was reverted, the first one that was seen at the start."""
+    conflicts: tuple[float, float] = (float("-inf"), float("-inf"))
+    """The times at which a conflict was seen last, and the time before."""
     read_at: float = float("-inf")
     """The time of the last read of the field managers."""
     reached_limit: bool = False
@@ -91,6 +93,13 @@ class _Record:
     def add_cause(self, cause: Intervention) -> None:
         if cause not in self.causes:
             self.causes = (*self.causes, cause)[-MAX_CAUSES:]
+        if cause.is_conflict:
+            self.conflicts = (self.times[-1], self.conflicts[0])
+
+    def conflict_ends(self) -> float:
+        """The time until which a conflict is reported: longer for a client that is slower, which would else flap."""
+        last, before = self.conflicts
+        return last + min(max(AGAIN, 1.5 * (last - before) if before > float("-inf") else 0.0), WINDOW)
 
     def weigh(self) -> int:
         """Compute its weight."""
@@ -198,13 +207,15 @@ class Reverts:
             since = now - record.times[-1]
             if since >= WINDOW:
                 continue
+            is_limited, left = record.reached_limit and since < CALM, record.conflict_ends() - now
             for cause in record.causes:
-                is_limited = record.reached_limit and since < CALM
-                if is_limited or (cause.is_conflict and since < AGAIN):
+                if cause.is_conflict and left <= 0:
+                    continue
+                if is_limited or cause.is_conflict:
                     text = f"{cause.message}. {LIMITED}" if is_limited else cause.message
                     problems.append(Problem(c.CONFLICT, text, blocks=False))
-                    delays.append((CALM if is_limited else AGAIN) - since)
-                elif not cause.is_conflict:
+                    delays.append(CALM - since if is_limited else left)
+                else:
                     interventions.append(cause)
                     delays.append(WINDOW - since)
         return Report(tuple(interventions), tuple(problems), min(delays, default=None))

@@ -146,12 +146,19 @@ class _Upgrade:
         self._active: list[_Active] = []
         options = tuple(kubectl.cluster_options)
         self._policy = Policy(self.target, request.to == DEFAULT, bool(request.name), request.take_ownership, options)
-        self.steps = sorted(upgrading.steps(crs, self._policy, self._pods), key=_order)
+        self.steps = sorted(upgrading.steps(crs, self._policy, self._known_pods), key=_order)
         self._canaries = self._canary_names(request) if request.canary else set[str]()
         self._dry_run()
 
     def _pods(self, cr: Object) -> list[Object]:
         return upgrades.pods(self._kubectl, cr)
+
+    def _known_pods(self, cr: Object) -> list[Object]:
+        """The pods of a cache; none if they cannot be read: a degraded cache is skipped, or late."""
+        try:
+            return self._pods(cr)
+        except PluginError:
+            return []
 
     def _listed(self, request: Request) -> list[Object]:
         """The caches without those of --except. Raises PluginError if one of these is not among the caches."""
@@ -259,10 +266,9 @@ class _Upgrade:
         step, now = active.step, time.monotonic()
         try:
             cr = upgrades.current(self._kubectl, step)
-            pods = self._pods(cr)
         except PluginError as error:
             return self._is_gone(active, error, now)
-        active.read = now
+        active.read, pods = now, self._known_pods(cr)
         limit = self._timeout or upgrading.time_limit(cr)
         failed = upgrading.failure(cr, step, pods)
         active.stuck = bool(failed) or now - active.started > limit

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from typing import Any, Final, cast
 
 from kubectl_memcached.model import units
@@ -12,7 +13,7 @@ from kubectl_memcached.model.pods import AGENT, CREATING, MEMCACHED, STARTING
 UNAVAILABLE: Final = "ImageUnavailable"
 OVERDUE: Final = "ProgressDeadlineExceeded"
 REASONS: Final = (UNAVAILABLE, "PodsCrashing", OVERDUE)
-"""The reasons of Degraded that another image can end."""
+"""The reasons of Degraded that another image can end. A more severe one, such as Conflict, can hide them."""
 RECORD: Final = "memcached-operator.example.com/update"
 """The annotation of a pod with the operator's record of its update in place, as JSON."""
 BACK_OFF: Final = "CrashLoopBackOff"
@@ -21,8 +22,8 @@ DELAY: Final = 60.0
 
 
 def is_possible(cr: Object) -> bool:
-    """Whether an image can be the cause of the problem of a cache, so that its pods show it."""
-    return condition(cr, "Degraded").reason in REASONS
+    """Whether an image can be a cause of the problem of a cache, so that its pods show it."""
+    return condition(cr, "Degraded").status == "True"
 
 
 def signs(cr: Object, pods: Iterable[Object], image: str, before: str = "") -> frozenset[str]:
@@ -36,7 +37,8 @@ def signs(cr: Object, pods: Iterable[Object], image: str, before: str = "") -> f
         return frozenset()
     known = [each for each in pods if not text(each, "metadata", "deletionTimestamp")]
     known = [each for each in known if text(each, "status", "phase") not in ("Succeeded", "Failed")]
-    since = (units.seconds(degraded.since) or 0.0) - DELAY
+    # The time of another reason says nothing: then a container that is ready again does not count.
+    since = (units.seconds(degraded.since) or 0.0) - DELAY if degraded.reason in REASONS else inf
     return frozenset(
         f"{text(pod, 'metadata', 'uid')}/{sign}"
         for pod in known
@@ -46,8 +48,14 @@ def signs(cr: Object, pods: Iterable[Object], image: str, before: str = "") -> f
 
 def _has_image(pod: Object, image: str, before: str) -> bool:
     """Whether a pod has an image. Admission of the cluster can have replaced its registry by that of a mirror."""
-    own = text(first(objects(pod, "spec", "containers"), "name", MEMCACHED), "image")
+    own = _image(pod)
+    if "@" not in image:  # admission can have added a digest
+        own, before = own.partition("@")[0], before.partition("@")[0]
     return not image or own == image or (own != before and own.rpartition("/")[2] == image.rpartition("/")[2])
+
+
+def _image(pod: Object) -> str:
+    return text(first(objects(pod, "spec", "containers"), "name", MEMCACHED), "image")
 
 
 def _signs(pod: Object, since: float, reason: str, *, has_image: bool) -> Iterator[str]:
@@ -62,7 +70,7 @@ def _signs(pod: Object, since: float, reason: str, *, has_image: bool) -> Iterat
     status = _status(pod, MEMCACHED)
     failed = _failed(status, since)
     found = [failed, text(status, "containerID") if reason == OVERDUE and _is_late(pod) else None]
-    yield from (each for each in found if each is not None and each not in old)
+    yield from (each or _image(pod) for each in found if each is not None and each not in old)
 
 
 def _is_taken_back(record: Object) -> bool:
@@ -92,7 +100,8 @@ def _failed(status: Object, since: float) -> str | None:
     ended = mapping(status, "state", "terminated") or mapping(status, "lastState", "terminated")
     if not reason and integer(ended, "exitCode") in (None, 0):
         return None
-    is_over = status.get("ready") is True and (units.seconds(text(ended, "finishedAt")) or 0.0) < since
+    is_running = "running" in mapping(status, "state") and status.get("ready") is True
+    is_over = is_running and (units.seconds(text(ended, "finishedAt")) or 0.0) < since
     return None if is_over else text(ended, "containerID")
 
 

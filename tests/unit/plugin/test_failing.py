@@ -54,17 +54,18 @@ def found(reason: str, *pods: Object, image: str = NEW, before: str = OLD) -> li
 
 UNREADY: Object = {"ready": False}
 FAILING: dict[str, tuple[Object, str]] = {
-    "image": (pod(**waiting("ErrImagePull")), "u/"),
-    "no start": (pod(**waiting("CreateContainerConfigError")), "u/"),
+    "image": (pod(**waiting("ErrImagePull")), f"u/{NEW}"),
+    "no start": (pod(**waiting("CreateContainerConfigError")), f"u/{NEW}"),
     "no start in place": (
         pod(annotations=UPDATED, **waiting("RunContainerError", containerID="old", exitCode=0)),
-        "u/",
+        f"u/{NEW}",
     ),
     "back-off": (pod(**waiting("CrashLoopBackOff", containerID="id-1", exitCode=0)), "u/id-1"),
     "end": (pod(state=crashed()), "u/id-1"),
     "restart": (pod(lastState=crashed(at=EARLIER), ready=False), "u/id-1"),
     "restart and ready": (pod(lastState=crashed()), "u/id-1"),
     "mirror": (pod("mirror/memcached:1.6.45", state=crashed()), "u/id-1"),
+    "digest of a webhook": (pod(f"{NEW}@sha256:{'a' * 64}", state=crashed()), "u/id-1"),
     "second crash in place": (pod(annotations=UPDATED, state=crashed()), "u/id-1"),
     "forged record": (pod(annotations={RECORD: "[" * 99999}, state=crashed()), "u/id-1"),
 }
@@ -89,12 +90,17 @@ WORKING: dict[str, Object] = {
 def test_pod_whose_memcached_fails_has_a_sign(reason: str, name: str) -> None:
     failing, sign = FAILING[name]
     assert sign in found(reason, pod(), failing)
-    assert found("Conflict", failing) == []
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_more_severe_reason_does_not_hide_a_container_that_is_not_ready(name: str) -> None:
+    failing, sign = FAILING[name]
+    assert found("Conflict", failing) == ([] if name == "restart and ready" else [sign])
 
 
 @pytest.mark.parametrize("name", WORKING)
 def test_other_pods_have_none(name: str) -> None:
-    assert found(CRASH, WORKING[name]) == found(PULL, WORKING[name]) == []
+    assert found(CRASH, WORKING[name]) == found(PULL, WORKING[name]) == found("Conflict", WORKING[name]) == []
 
 
 @pytest.mark.parametrize(
@@ -115,7 +121,13 @@ def test_pod_that_is_not_ready_counts_if_the_rollout_is_late(late: Object, is_fo
 
 
 @pytest.mark.parametrize(
-    ("own", "image", "before", "is_found"), [(OLD, "", "", True), ("b/a:1", "a/a:1", "b/a:1", False)]
+    ("own", "image", "before", "is_found"),
+    [
+        (OLD, "", "", True),
+        ("b/a:1", "a/a:1", "b/a:1", False),
+        ("b/a:1@sha256:0", "a/a:1", "b/a:1", False),
+        ("a/a:1@sha256:0", "a/a:1@sha256:1", "a/a:0", False),
+    ],
 )
 def test_image_is_any_or_that_of_the_spec(own: str, image: str, before: str, is_found: bool) -> None:
     """Another registry with the same tag is not the mirror of the new one, but the image before."""

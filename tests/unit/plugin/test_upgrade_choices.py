@@ -11,7 +11,7 @@ from memcached_api.image import is_older
 from memcached_api.known_problems import corrected, known_problems, text
 from memcached_api.memcached.warm_up import WarmUp, timeout_seconds
 from unit.plugin.conftest import Run
-from unit.plugin.fleet import NEW, OLD, PULL, Fleet, cr, runner
+from unit.plugin.fleet import CRASH, NEW, OLD, PULL, Fleet, cr, runner
 
 
 @pytest.fixture
@@ -162,3 +162,21 @@ def test_time_limit_is_a_duration(limit: str, run: Run) -> None:
 def test_cache_that_is_left_out_is_one_of_the_caches(run: Run) -> None:
     result = run(Fleet(cr("a")), "upgrade", "-A", "--yes", "--except", "shop/b")
     assert (result.code, result.error) == (ExitCode.MISSING, "shop/b of --except is not one of the caches.")
+
+
+class _Digests(Fleet):
+    """A webhook of the cluster adds the digest to the images of pods."""
+
+    def _pods(self, selector: str) -> list[dict[str, Any]]:
+        found = super()._pods(selector)
+        for each in found:
+            each["spec"]["containers"][0]["image"] += "@sha256:" + "a" * 64
+        return found
+
+
+@pytest.mark.parametrize("reason", [PULL, CRASH])
+def test_image_that_breaks_a_cache_stops_the_upgrade_also_with_digests(run: Run, reason: str) -> None:
+    fleet = _Digests(*(cr(name) for name in "abc"), broken=dict.fromkeys("abc", reason))
+    result = run(fleet, "upgrade", "-A", "--yes")
+    assert [name for name, _ in fleet.calls] == ["a"]
+    assert "To return it" in result.error

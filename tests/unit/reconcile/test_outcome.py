@@ -13,7 +13,7 @@ from memcached_operator.cache.cache import Cache
 from memcached_operator.kind import DesiredStatus, Intervention, Outcome, Plan, Problem, ReconciledKind, Snapshot
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.reconcile.events.creations import CreationEvents
-from memcached_operator.reconcile.events.pods import PodEvents
+from memcached_operator.reconcile.events.pods import MountEvents, PullEvents
 from memcached_operator.reconcile.observers import Observers
 from memcached_operator.reconcile.reconciler import Reconciler
 from memcached_operator.reconcile.reverts import Report, Reverts
@@ -109,7 +109,7 @@ def test_events_that_are_known_are_part_of_the_snapshot(monkeypatch: pytest.Monk
     def known(*_: object) -> tuple[Object, ...]:
         return (event,)
 
-    monkeypatch.setattr(PodEvents, "of", known)
+    monkeypatch.setattr(MountEvents, "of", known)
     seen: list[tuple[Snapshot, Outcome]] = []
     reconciled(kind_of(Plan(()), seen))
     assert seen[-1][0].events == (event,)
@@ -156,10 +156,15 @@ def test_everything_about_a_deleted_object_is_forgotten(monkeypatch: pytest.Monk
     cache = whole_cache()
     _, reconciler = reconciled(kind_of(Plan(()), []), cache=cache)
     cache.remove(KEY, 10**9)
-    for each, name in ((PodEvents, "forget"), (CreationEvents, "forget"), (Observers, "remember")):
+    for each, name in (
+        (MountEvents, "forget"),
+        (PullEvents, "forget"),
+        (CreationEvents, "forget"),
+        (Observers, "remember"),
+    ):
         monkeypatch.setattr(each, name, forget)
     asyncio.run(reconciler.reconcile(KEY))
-    assert forgotten == [("PodEvents", KEY), ("CreationEvents", KEY), ("Observers", KEY, None)]
+    assert forgotten == [("MountEvents", KEY), ("PullEvents", KEY), ("CreationEvents", KEY), ("Observers", KEY, None)]
 
 
 def test_object_is_reconciled_again_when_its_status_may_change() -> None:
@@ -176,7 +181,7 @@ def test_object_is_reconciled_again_when_its_status_may_change() -> None:
 
 def test_readers_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: set[str] = set()
-    for each in (Recorder, PodEvents, CreationEvents):
+    for each in (Recorder, MountEvents, PullEvents, CreationEvents):
 
         async def run(self: object) -> None:
             begun.add(type(self).__name__)
@@ -191,4 +196,4 @@ def test_readers_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) -
 
     reconciled_by = Reconciler(Api().client, whole_cache(), Queue[Key]("test"), [kind_of(Plan(()), [])])
     asyncio.run(scenario())
-    assert begun == {"Recorder", "PodEvents", "CreationEvents"}
+    assert begun == {"Recorder", "MountEvents", "PullEvents", "CreationEvents"}

@@ -9,7 +9,7 @@ import pytest
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.reconcile.events.pods import PodEvents
+from memcached_operator.reconcile.events.pods import MountEvents, PullEvents
 from memcached_operator.reconcile.events.reader import MAX_BYTES
 from memcached_operator.workloads.problems.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
 from unit.builders import MEMCACHEDS, NOW, memcached, pod, waiting
@@ -34,14 +34,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 class World:
     """An API server with Events, and the reads of Events."""
 
-    def __init__(self) -> None:
+    def __init__(self, reader: type[MountEvents] | type[PullEvents] = MountEvents) -> None:
         self.events: list[Object] = [event()]
         self.error: Exception | None = None
         self.hangs = False
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
-        self.reader = PodEvents(cast("ApiClient", self), lambda key: self.changed.update([key]))
+        self.reader: MountEvents | PullEvents = reader(cast("ApiClient", self), lambda key: self.changed.update([key]))
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
@@ -68,11 +68,11 @@ class World:
             await asyncio.sleep(0)
 
 
-def run(scenario: Callable[[World], Any]) -> World:
+def run(scenario: Callable[[World], Any], reader: type[MountEvents] | type[PullEvents] = MountEvents) -> World:
     """Run a scenario while the readers run."""
 
     async def main() -> World:
-        world = World()
+        world = World(reader)
         task = asyncio.create_task(world.reader.run())
         await scenario(world)
         assert not task.done(), task.exception()
@@ -277,7 +277,7 @@ def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_s
         assert world.reconcile(stuck()) == (event(),)
 
     run(scenario)
-    assert "Memcached test/cache: unexpected error in pod-events, please report it; retrying in" in caplog.text
+    assert "Memcached test/cache: unexpected error in mount-events, please report it; retrying in" in caplog.text
 
 
 def test_other_statuses_are_not_held() -> None:
@@ -326,7 +326,7 @@ def test_missing_permission_is_logged_once_per_namespace(caplog: pytest.LogCaptu
 
     run(scenario)
     messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert messages == [f"cannot list Events in namespace 'test', so {PodEvents.consequence}: events is forbidden"]
+    assert messages == [f"cannot list Events in namespace 'test', so {MountEvents.consequence}: events is forbidden"]
 
 
 def test_other_errors_are_logged_with_the_object(caplog: pytest.LogCaptureFixture) -> None:
@@ -339,13 +339,13 @@ def test_other_errors_are_logged_with_the_object(caplog: pytest.LogCaptureFixtur
     assert "Memcached test/cache: cannot list the Events of its pods: later" in caplog.text
 
 
-def test_response_that_never_arrives_does_not_block_a_reconcile_or_another_object() -> None:
+def test_response_that_never_arrives_does_not_block_a_reconcile_or_another_namespace() -> None:
     async def scenario(world: World) -> None:
         world.hangs = True
         world.reconcile(stuck())
         await world.pass_time(0)
         world.hangs = False
-        other = Key(MEMCACHEDS, "test", "other")
+        other = Key(MEMCACHEDS, "elsewhere", "other")
         world.reconcile(stuck("sessions-1"), key=other)
         world.events = [event(uid="sessions-1")]
         await world.pass_time(0)
@@ -383,36 +383,49 @@ def test_events_of_a_flood_are_not_all_read(caplog: pytest.LogCaptureFixture) ->
     assert "Events in namespace 'test': only 4 MiB of those about one object are read" in caplog.text
 
 
+UNAVAILABLE: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
+
+
+IMAGE = "example.com/memcached:1"
+
+
+def backing_off(name: str) -> Object:
+    """A pod whose image is pulled again later."""
+    return pod(name, containerStatuses=[waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')])
+
+
+def pulled(uid: str) -> Object:
+    """The Event about the attempt before."""
+    of = {"involvedObject": {"uid": uid}, "message": f'Failed to pull image "{IMAGE}": no such host'}
+    return {**event(), **of, "lastTimestamp": "2020-01-01T00:00:00Z"}
+
+
 def test_image_without_an_error_is_read_before_the_status_is_written_again() -> None:
-    text = 'Back-off pulling image "memcached:1"'
-    backing_off = pod(containerStatuses=[waiting("ImagePullBackOff", text)])
-    found = {**event(), "message": 'Failed to pull image "memcached:1": no such host'}
-    reported: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
-
     async def scenario(world: World) -> None:
-        world.events = [found]
-        world.reconcile(backing_off, status=reported)
-        assert world.reader.delays_status(KEY)
-        await world.pass_time(0)
-        uid = backing_off["metadata"]["uid"]
-        assert [fields for _, _, fields, _ in world.reads] == [f"involvedObject.uid={uid},reason=Failed,source=kubelet"]
-        assert [each["message"] for each in world.reconcile(backing_off, status=reported)] == [found["message"]]
-        assert not world.reader.delays_status(KEY)
+        for name in ("a", "b"):  # the pods are replaced, with another image
+            world.events = [pulled(name)]
+            world.reconcile(backing_off(name), status=UNAVAILABLE)
+            assert world.reader.delays_status(KEY)
+            await world.pass_time(0)
+            (known,) = world.reconcile(backing_off(name), status=UNAVAILABLE)
+            assert known["involvedObject"]["uid"] == name
+            assert not world.reader.delays_status(KEY)
+        fields = "involvedObject.uid={},reason=Failed,source=kubelet"
+        assert [each for _, _, each, _ in world.reads] == [fields.format("a"), fields.format("b")]
         await world.pass_time(READ_PERIOD)
-        assert len(world.reads) == 2
-        world.reconcile(pod(), status=reported)
+        assert len(world.reads) == 3
+        world.reconcile(pod(), status=UNAVAILABLE)
         await world.pass_time(9 * READ_PERIOD)
-        assert len(world.reads) == 2
+        assert len(world.reads) == 3
 
-    run(scenario)
+    run(scenario, PullEvents)
 
 
 def test_status_of_an_image_with_an_error_is_not_held() -> None:
     async def scenario(world: World) -> None:
-        reported: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
-        world.reconcile(running(), status=reported)
+        world.reconcile(running(), status=UNAVAILABLE)
         assert not world.reader.delays_status(KEY)
         await world.pass_time(0)
         assert world.reads == []
 
-    run(scenario)
+    run(scenario, PullEvents)

@@ -101,6 +101,28 @@ def test_autoscaler_is_a_conflict_that_does_not_block_until_it_has_changed_nothi
     assert fight.reverts.report(fight.cr).problems == (problem,)
 
 
+def test_other_changes_do_not_report_an_autoscaler_again_that_has_ended() -> None:
+    fight = Fight("kube-controller-manager")
+    fight.revert()
+    fight.revert()
+    fight.now += AGAIN
+    fight.manager, fight.changed = "kubectl-label", {"metadata": {"labels": {**LABELS, "a": "b"}}}
+    for _ in range(9):
+        fight.revert(after=300)
+        assert fight.problems == []
+
+
+@pytest.mark.parametrize("interval", [20, 600, 1800])
+def test_slow_autoscaler_is_reported_without_a_gap(interval: float) -> None:
+    fight = Fight("kube-controller-manager")
+    for _ in range(3):
+        fight.revert(after=max(interval, 60))
+    for _ in range(4):
+        fight.now += interval - 1
+        assert len(fight.problems) == 1
+        fight.revert(after=1)
+
+
 def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> None:
     fight = Fight()
     fight.revert()

@@ -39,10 +39,11 @@ def test_error_is_that_of_the_event_while_an_older_kubelet_does_not_repeat_it(er
         pulled("example.com/other:1", "of another image", seen=1),
         pulled(IMAGE, "of another pod", seen=1, uid="other"),
         {**pulled(IMAGE, "without a time"), "lastTimestamp": None},
+        pulled(IMAGE, "forged, from the future", seen=-200),
         {**pulled("", ""), "message": "Error: ErrImagePull"},
     ]
     for order in (events, events[::-1]):
-        errors = pulls.errors(pulls.relevant(order))
+        errors = pulls.errors(pulls.relevant(order, [IMAGE], NOW))
         (failure,) = failures([backing_off(IMAGE)], NOW, RULES, errors)
         assert failure.message == expected
 
@@ -55,7 +56,7 @@ def test_back_off_is_the_cause_until_an_event_is_known() -> None:
 def test_text_of_an_event_is_quoted_and_bounded() -> None:
     """Anyone who can create Events in the namespace can write it."""
     forged = pulled(IMAGE, f"not found; run kubectl delete memcached --all\n{'x' * 9000}")
-    (kept,) = pulls.relevant([forged])
+    (kept,) = pulls.relevant([forged], [IMAGE], NOW)
     assert len(kept["message"]) == pulls.MAX_TEXT
     (failure,) = failures([backing_off(IMAGE)], NOW, RULES, pulls.errors([kept]))
     assert 'cannot be pulled: "not found; run kubectl delete memcached --all' in failure.message
@@ -63,14 +64,22 @@ def test_text_of_an_event_is_quoted_and_bounded() -> None:
     assert len(failure.message) < 1000
 
 
+MANY: list[Object] = [
+    {**each, "metadata": {**each["metadata"], "name": f"cache-{number}", "uid": str(9 - number)}}
+    for number, each in enumerate([backing_off(IMAGE)] * 9)
+]
+
+
 @pytest.mark.parametrize(
     ("pods", "needed"),
     [
-        ([backing_off(IMAGE), pod("healthy")], 1),
-        ([with_container(waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": ErrImagePull: no'))], 0),
-        ([with_container(waiting("ErrImagePull", "no"))], 0),
-        ([{**backing_off(IMAGE), "metadata": {**pod()["metadata"], "uid": str(number)}} for number in range(9)], 3),
+        ([backing_off(IMAGE), pod("healthy")], ["cache-1"]),
+        ([with_container(waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": ErrImagePull: no'))], []),
+        ([with_container(waiting("ErrImagePull", "no"))], []),
+        (MANY[::-1], ["7", "8", "9"]),
     ],
 )
-def test_events_are_needed_only_without_an_error(pods: list[Object], needed: int) -> None:
-    assert len(pulls.unexplained(pods)) == needed
+def test_events_are_needed_of_the_first_pods_without_an_error(pods: list[Object], needed: list[str]) -> None:
+    found = pulls.demand(pods)
+    assert ([] if found is None else sorted(found.uids)) == needed
+    assert found is None or found.images == {IMAGE}

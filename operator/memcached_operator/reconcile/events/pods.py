@@ -1,7 +1,7 @@
 """Reads the Events of the kubelet about pods: failed mounts, and images that were not pulled."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 from memcached_api import conditions as c
 from memcached_operator.kind import Snapshot
@@ -10,58 +10,46 @@ from memcached_operator.reconcile.events.reader import EventReader, Occasion
 from memcached_operator.workloads.problems import mounts, pulls
 
 
-@dataclass(frozen=True)
-class Demand:
-    """The pods of an object whose Events are needed, by their uids."""
+class MountEvents(EventReader[mounts.Demand]):
+    """The Events about failed mounts of the pods of each object."""
 
-    mounts: mounts.Demand | None
-    """Those that wait for volumes, or have some."""
-    pulls: tuple[str, ...]
-    """Those whose status does not say why an image cannot be pulled."""
+    name = "mount-events"
+    consequence = "missing Secrets are not reported"
+    reasons = frozenset({c.SECRET_UNAVAILABLE})
 
-    @property
-    def after(self) -> float:
-        """Seconds until they are needed."""
-        return 0.0 if self.mounts is None or self.pulls else self.mounts.after
+    def _demand(self, snapshot: Snapshot, occasion: Occasion) -> mounts.Demand | None:
+        return mounts.demand(snapshot.pods, occasion.known, occasion.now, reported=bool(occasion.reported))
 
-    @property
-    def period(self) -> float:
-        """Minimum seconds between two reads."""
-        return mounts.READ_PERIOD if self.mounts is None or self.pulls else self.mounts.period
-
-    @property
-    def urgent(self) -> bool:
-        """Whether a pod waits, or a problem has been reported."""
-        return bool(self.pulls) or (self.mounts is not None and self.mounts.urgent)
+    async def _read(self, key: Key, demand: mounts.Demand) -> tuple[Object, ...]:
+        events: list[Object] = []
+        for uid in demand.uids:
+            found = await self._events(key.namespace, mounts.FIELDS.format(uid), mounts.MAX_EVENTS, mounts.relevant)
+            events += mounts.newest(found)
+        return tuple(events)
 
 
-class PodEvents(EventReader[Demand]):
-    """The Events about the pods of each object."""
+class PullEvents(EventReader[pulls.Demand]):
+    """The Events about images of the pods of each object that an older kubelet does not explain."""
 
-    name = "pod-events"
-    consequence = "missing Secrets are not reported, nor by a kubelet before 1.32 why images cannot be pulled"
-    reasons = frozenset({c.SECRET_UNAVAILABLE, c.IMAGE_UNAVAILABLE})
+    name = "pull-events"
+    consequence = "a kubelet before 1.32 does not say why an image cannot be pulled"
+    reasons = frozenset({c.IMAGE_UNAVAILABLE})
 
-    def _demand(self, snapshot: Snapshot, occasion: Occasion) -> Demand | None:
-        reported = c.SECRET_UNAVAILABLE in occasion.reported
-        mounting = mounts.demand(snapshot.pods, occasion.known, occasion.now, reported=reported)
-        pulling = pulls.unexplained(snapshot.pods)
-        return Demand(mounting, pulling) if mounting is not None or pulling else None
+    def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
+        """What is known of the pods that need it. It is read at once for others than before."""
+        state, wanted = self._states.get(key), pulls.demand(snapshot.pods)
+        if state is not None and (wanted is None or state.demand is None or not wanted.is_part_of(state.demand)):
+            self.forget(key)
+        return super().of(key, snapshot, now)
 
-    async def _read(self, key: Key, demand: Demand) -> tuple[Object, ...]:
-        mounting = () if demand.mounts is None else demand.mounts.uids
-        found = await self._about(key, mounting, mounts.FIELDS, mounts.relevant)
-        return (*found, *await self._about(key, demand.pulls, pulls.FIELDS, pulls.relevant))
+    def _demand(self, snapshot: Snapshot, occasion: Occasion) -> pulls.Demand | None:  # noqa: ARG002 - the class
+        return pulls.demand(snapshot.pods)
 
-    async def _about(
-        self,
-        key: Key,
-        uids: Iterable[str],
-        fields: str,
-        relevant: Callable[[Iterable[Object]], Iterator[Object]],
-    ) -> list[Object]:
-        """The relevant Events about some pods. `fields`: the field selector, with a place for the uid."""
-        found: list[Object] = []
-        for uid in uids:
-            found += await self._events(key.namespace, fields.format(uid), mounts.MAX_EVENTS, relevant)
-        return found
+    async def _read(self, key: Key, demand: pulls.Demand) -> tuple[Object, ...]:
+        def relevant(events: Iterable[Object]) -> Iterator[Object]:
+            return pulls.relevant(events, demand.images, datetime.now(UTC))
+
+        events: list[Object] = []
+        for uid in sorted(demand.uids):
+            events += await self._events(key.namespace, pulls.FIELDS.format(uid), mounts.MAX_EVENTS, relevant)
+        return tuple(events)

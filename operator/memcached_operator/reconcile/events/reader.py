@@ -12,12 +12,14 @@ from memcached_operator import metrics
 from memcached_operator.kind import Snapshot
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object, nested_list
+from memcached_operator.runtime.fair_queue import Limits
 from memcached_operator.runtime.queue import Queue
 
 log = logging.getLogger(__name__)
 
 READERS = 2
-"""Maximum concurrent reads. They run beside the reconciles, which a slow response must not delay."""
+"""Maximum concurrent reads, one of each namespace: a slow one delays no status of the others. They run beside the
+reconciles, which a slow response must not delay."""
 
 MAX_BYTES = 2**22
 """Bytes of Events that are read about one object. Those of a kubelet have about 1 KiB; anyone may write others."""
@@ -90,7 +92,7 @@ class EventReader(ABC, Generic[D]):
     def __init__(self, client: ApiClient, on_change: Callable[[Key], None]) -> None:
         self._client = client
         self._on_change = on_change
-        self._queue: Queue[Key] = Queue(self.name, lambda key: key.namespace)
+        self._queue: Queue[Key] = Queue(self.name, lambda key: key.namespace, limits=Limits(1))
         self._states: dict[Key, _State[D]] = {}
         self._forbidden: set[str] = set()
 

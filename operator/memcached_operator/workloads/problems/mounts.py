@@ -28,6 +28,9 @@ MAX_EVENTS = 50
 """Maximum Events that are read of one pod. The kubelet counts repetitions in one Event, and merges more than 10
 different ones (client-go tools/record/events_cache.go)."""
 
+MAX_KEPT = 12
+"""Maximum Events that are kept of one pod: more than a kubelet writes before it merges them."""
+
 START_PERIOD = 10.0
 """Seconds that a scheduled pod may wait for its volumes before its Events are needed: a normal start takes less."""
 
@@ -132,6 +135,12 @@ def relevant(events: Iterable[Object]) -> Iterator[Object]:
                 **{name: event[name] for name in ("lastTimestamp", "eventTime") if name in event},
                 **({"series": {"lastObservedTime": series}} if series else {}),
             }
+
+
+def newest(events: Sequence[Object]) -> list[Object]:
+    """The Events of one pod that are kept: the last MAX_KEPT. Anyone can write larger ones than a kubelet."""
+    dated = [(seen, number) for number, event in enumerate(events) if (seen := last_seen(event)) is not None]
+    return [events[number] for _, number in sorted(dated)[-MAX_KEPT:]]
 
 
 def failures(pods: Iterable[Object], events: Sequence[Object], now: datetime, rules: PodRules) -> list[Failure]:

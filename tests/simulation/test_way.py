@@ -67,6 +67,8 @@ def test_one_change_of_the_size_needs_few_reconciles(
 
     async def scenario(world: World) -> None:
         await world.create(MEMCACHEDS, "cache", identity=identity, size=3, image=IMAGE)
+        annotations = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}  # of kubectl apply; it is not kept
+        await world.sandbox.merge(world.key(MEMCACHEDS, "cache"), {"metadata": {"annotations": annotations}})
         await asyncio.sleep(SETTLED)
         before = reconciles()
         with followed() as way:

@@ -38,7 +38,9 @@ def show(kubectl: Kubectl, selector: str, *, as_json: bool) -> bool:
         outdated = sum(bool(upgrading.corrected_in(cr)) for cr in crs)
         ready = sum(conditions.is_ready(cr) for cr in crs)
         have = "has" if outdated == 1 else "have"
-        counts = f"{ready} of {len(crs)} caches are ready, {outdated} {have} an image with known problems."
+        unknown = sum(not text(cr, "spec", "image") for cr in crs)
+        unnamed = f", {unknown} {'has' if unknown == 1 else 'have'} none in the spec" if unknown else ""
+        counts = f"{ready} of {len(crs)} caches are ready, {outdated} {have} an image with known problems{unnamed}."
         output.show(console, "", counts)
         if others:
             proxies.show_all(console, others, {full_name(cr): cr for cr in crs})

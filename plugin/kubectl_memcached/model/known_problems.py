@@ -14,3 +14,5 @@ PROBLEMS: Final = (
 """Of each problem: the newest release that has it, the first one without it, and the field of the spec without which a
 cache does not have it; empty: every cache has it.
 """
+PROXY: Final = (1, 6, 45)
+"""The first release whose proxy works."""

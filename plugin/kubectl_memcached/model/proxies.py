@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model import conditions
+from kubectl_memcached.model import conditions, images
+from kubectl_memcached.model.known_problems import PROXY
 from kubectl_memcached.model.objects import Object, integer, mapping, objects, ready_pods, strings, text
 from kubectl_memcached.model.shell import Shell
 
@@ -95,7 +96,13 @@ def problem(cr: Object) -> str:
     found = {each.type: each for each in conditions.conditions(cr)}
     listed = [found[kind] for kind in ("Degraded", "Available", "Progressing") if kind in found]
     messages = [each.message for each in listed if not each.healthy]
-    return conditions.unobserved(cr) or next(iter(messages), "")
+    return conditions.unobserved(cr) or next(iter(messages), "") or _known_problem(cr)
+
+
+def _known_problem(cr: Object) -> str:
+    release = images.official_release(text(cr, "spec", "image"))
+    corrected = ".".join(map(str, PROXY))
+    return f"known problems of its image: set spec.image to release {corrected}" if () < release < PROXY else ""
 
 
 def remedies(cr: Object, shell: Shell) -> dict[str, str]:

@@ -392,3 +392,17 @@ def test_pods_of_a_proxy_are_selected_by_its_labels(world: World, run: Run) -> N
         word for call in world.kubectl.calls() for word in call if word.startswith("--selector=") and "front" in word
     }
     assert f"app.kubernetes.io/name={APP_NAME}" in selector
+
+
+@pytest.mark.parametrize(
+    ("image", "problem"),
+    [
+        ("memcached:1.6.44", "known problems of its image: set spec.image to release 1.6.45"),
+        ("memcached:1.6.45", ""),
+        ("example.com/memcached:1.6.38", ""),
+        ("", ""),
+    ],
+)
+def test_healthy_proxies_with_an_old_release_have_a_problem(image: str, problem: str) -> None:
+    healthy = memcached({"image": image}, {"Available": "True", "Progressing": "False", "Degraded": "False"})
+    assert model.problem(healthy) == problem

@@ -14,7 +14,7 @@ from unit.config.rendered import ROOT
 READERS: Final = ("kubectl_memcached", "memcached_operator", "memcached_webhooks")
 FOLDERS: Final = ("agent", "api", "operator", "plugin", "webhooks")
 METHODS: Final = re.compile(
-    r"compile|search|(?:full)?match|sub|split|find(?:all|iter)?|(?:starts|ends)with|remove\w+|r?partition|index|replace"
+    r"compile|search|(?:full)?match|sub|split|find(?:all|iter)?|(?:starts|ends)with|remove\w+|r?partition|index|replace|count"
 )
 """Of texts, patterns and the module `re`: a text is matched with their arguments."""
 LITERAL: Final = re.compile(r"[^\\^$|?*+()\[\]{}\n]{8,}")
@@ -57,7 +57,11 @@ def constants(module: str) -> Names:
     body = modules()[module].body if module in modules() else []
     imports = [(node.module or "", each) for node in body if isinstance(node, ast.ImportFrom) for each in node.names]
     imported = ((each.asname or each.name, constants(source).get(each.name)) for source, each in imports)
-    return {name: value for name, value in imported if value} | bound(body)
+    found = {name: value for name, value in imported if value} | bound(body)
+    for source, each in imports:
+        of_module = modules().get(f"{source}.{each.name}", ast.Module([], []))
+        found |= {f"{each.asname or each.name}.{name}": value for name, value in bound(of_module.body).items()}
+    return found
 
 
 def matched(tree: ast.AST) -> Iterator[ast.expr]:
@@ -67,6 +71,8 @@ def matched(tree: ast.AST) -> Iterator[ast.expr]:
             yield from node.args
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn | ast.Eq | ast.NotEq):
             yield from (node.left, *node.comparators)
+        elif isinstance(node, ast.MatchValue):
+            yield node.value
 
 
 def texts(node: ast.AST, names: Names, depth: int = 3) -> Iterator[ast.Constant]:
@@ -74,8 +80,8 @@ def texts(node: ast.AST, names: Names, depth: int = 3) -> Iterator[ast.Constant]
     parts: Iterable[ast.AST] = [] if isinstance(node, ast.Attribute) else ast.iter_child_nodes(node)
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         yield node
-    elif isinstance(node, ast.Name) and node.id in names and depth:
-        parts, depth = [names[node.id]], depth - 1
+    elif isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in names and depth:
+        parts, depth = [names[ast.unparse(node)]], depth - 1
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         parts = [node.func.value, *(node.args if METHODS.fullmatch(node.func.attr) else [])]
     yield from (text for each in parts for text in texts(each, names, depth))

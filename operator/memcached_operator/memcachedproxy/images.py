@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from memcached_api.image import official_release, variant
+from memcached_api.image import Release, official_release, variant
 from memcached_api.images import Images
 from memcached_api.known_problems import NAME, text
 from memcached_api.memcachedproxy.agent import asks_for_agent
@@ -20,8 +20,7 @@ def problem_notice(image: str, meta: Object) -> Iterator[str]:
 
     Admission rejects such an image in `spec.image`. The operator can have another default image, or have had one.
     """
-    release = official_release(image, NAME)
-    if release is not None and release < MIN_RELEASE:
+    if (release := _old_release(image)) is not None:
         yield (
             f"memcached {text(release)} has known problems, which {text(MIN_RELEASE)} corrects: {EFFECT}. Set "
             f"spec.image of MemcachedProxy {meta['namespace']}/{meta['name']} to release "
@@ -31,10 +30,10 @@ def problem_notice(image: str, meta: Object) -> Iterator[str]:
 
 def count_images(objects: Iterable[tuple[Object, str]], defaults: Images) -> ImageCounts:
     """The numbers of MemcachedProxies, each with the image in its workload. `defaults`: the images of this release."""
-    return images.count_images(objects, defaults, asks_for_agent, lambda _, image: _has_problems(image))
+    return images.count_images(objects, defaults, asks_for_agent, lambda _, image: _old_release(image) is not None)
 
 
-def _has_problems(image: str) -> bool:
-    """Whether the release in the tag of an image is too old for a proxy."""
+def _old_release(image: str) -> Release | None:
+    """The release in the tag of an image, if it is too old for a proxy."""
     release = official_release(image, NAME)
-    return release is not None and release < MIN_RELEASE
+    return release if release is not None and release < MIN_RELEASE else None

@@ -70,6 +70,8 @@ class Manager:
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
         self._observed = frozenset(resource for kind in kinds for resource in kind.foreign.resources)
+        if unwatched := self._observed.difference(self.child_resources):
+            raise ValueError(f"{unwatched}: plans read the objects of others only of resources that a kind owns")
         self._retention = Retention(kinds)
         of_pods = [each for kind in kinds for each in kind.pod_references]
         references = References({**{kind.resource: kind.references for kind in kinds}, PODS: of_pods})
@@ -172,16 +174,17 @@ class Manager:
 
     def _keeps_content(self, key: Key, before: Entry | None) -> bool:
         """True if only the status of an observed object has changed, which no plan reads."""
-        after = self._cache.entry(key)
-        if key.resource not in self._observed or before is None or before.from_live_read or after is None:
+        if key.resource not in self._observed or before is None or before.from_live_read:
             return False
-        return _content(before.object()) == _content(after.object())
+        return self._has_same_content(key, before)
 
     def _is_echo(self, key: Key, before: Entry | None, obj: Object) -> bool:
         """Whether the event of a custom resource is only that of the status that is being written."""
-        if before is None or not self._reconciler.is_echo(key, obj):
-            return False
-        after = self._cache.entry(key)  # without what is not kept, like `before`
+        return before is not None and self._reconciler.is_echo(key, obj) and self._has_same_content(key, before)
+
+    def _has_same_content(self, key: Key, before: Entry) -> bool:
+        """Whether an object has changed only in its status. Of both versions, what is kept is compared."""
+        after = self._cache.entry(key)
         return after is not None and _content(before.object()) == _content(after.object())
 
     def _enqueue(self, keys: Iterable[Key], delay: float = 0.0) -> None:

@@ -148,7 +148,7 @@ def rollout_notice(name: str) -> str:
 def reads(obj: Object) -> Object:
     """The field of a PodDisruptionBudget that is read: which pods it selects."""
     spec = nested_map(obj, "spec")
-    return {"spec": {name: spec[name] for name in ("selector",) if name in spec}}
+    return {"spec": {"selector": spec["selector"]} if "selector" in spec else {}}
 
 
 def view(_: Resource, obj: Object) -> Budget:

@@ -465,6 +465,13 @@ def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
     )[1:] == [[], ["one", "two"]]
 
 
+def test_objects_of_others_are_read_only_of_owned_resources() -> None:
+    """No other ones are watched."""
+    kind = replace(memcached(Images("example.com/memcached:1")), owns=(DEPLOYMENTS,))
+    with pytest.raises(ValueError, match="PodDisruptionBudget"):
+        Manager(cast("ApiClient", Api()), [kind])
+
+
 def test_only_observed_resources_are_watched_without_a_label() -> None:
     manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
     reflectors = vars(manager)["_reflectors"]

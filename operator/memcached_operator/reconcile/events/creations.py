@@ -54,7 +54,7 @@ class CreationEvents(EventReader[creation.Demand]):
         return known
 
     def _demand(self, snapshot: Snapshot, occasion: Occasion) -> creation.Demand | None:
-        return creation.demand(snapshot, occasion.waited, reported=bool(occasion.reported))
+        return creation.demand(snapshot, occasion.waited, reported=occasion.reported)
 
     def _period(self, key: Key, demand: creation.Demand) -> float:  # noqa: ARG002 - the class
         return creation.period(self._waited(key))

@@ -18,7 +18,7 @@ class MountEvents(EventReader[mounts.Demand]):
     reasons = frozenset({c.SECRET_UNAVAILABLE})
 
     def _demand(self, snapshot: Snapshot, occasion: Occasion) -> mounts.Demand | None:
-        return mounts.demand(snapshot.pods, occasion.known, occasion.now, reported=bool(occasion.reported))
+        return mounts.demand(snapshot.pods, occasion.known, occasion.now, reported=occasion.reported)
 
     async def _read(self, key: Key, demand: mounts.Demand) -> tuple[Object, ...]:
         events: list[Object] = []
@@ -35,15 +35,11 @@ class PullEvents(EventReader[pulls.Demand]):
     consequence = "a kubelet before 1.32 does not say why an image cannot be pulled"
     reasons = frozenset({c.IMAGE_UNAVAILABLE})
 
-    def of(self, key: Key, snapshot: Snapshot, now: datetime) -> tuple[Object, ...]:
-        """What is known of the pods that need it. It is read at once for others than before."""
-        state, wanted = self._states.get(key), pulls.demand(snapshot.pods)
-        if state is not None and (wanted is None or state.demand is None or not wanted.is_part_of(state.demand)):
-            self.forget(key)
-        return super().of(key, snapshot, now)
-
     def _demand(self, snapshot: Snapshot, occasion: Occasion) -> pulls.Demand | None:  # noqa: ARG002 - the class
         return pulls.demand(snapshot.pods)
+
+    def _starts_again(self, before: pulls.Demand | None, demand: pulls.Demand | None) -> bool:
+        return before is None or demand is None or not demand.is_part_of(before)
 
     async def _read(self, key: Key, demand: pulls.Demand) -> tuple[Object, ...]:
         def relevant(events: Iterable[Object]) -> Iterator[Object]:

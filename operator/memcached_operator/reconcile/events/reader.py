@@ -72,8 +72,8 @@ class Occasion:
     """The result of the last read."""
     waited: float
     """Seconds since the first demand."""
-    reported: frozenset[str]
-    """The reader's reasons in the status, if nothing was read since the start of the process."""
+    reported: bool
+    """The status reports a problem, of which nothing was read since the start of the process."""
 
 
 class EventReader(ABC, Generic[D]):
@@ -108,6 +108,10 @@ class EventReader(ABC, Generic[D]):
         """Minimum seconds between two reads for an object."""
         return demand.period
 
+    def _starts_again(self, before: D | None, demand: D | None) -> bool:  # noqa: ARG002 - for others
+        """Whether what is known is of no use for a demand, which then is like the first one of an object."""
+        return False
+
     async def run(self) -> None:
         """Read Events when they are needed, until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -119,13 +123,16 @@ class EventReader(ABC, Generic[D]):
         """What is known. Schedules a read if more is needed."""
         state = self._states.get(key)
         known = state.known if state is not None else None
-        reported = self._reported(snapshot.cr) if known is None else frozenset[str]()
+        reported = known is None and self._is_reported(snapshot.cr)
         demand = self._demand(snapshot, Occasion(now, known or (), self._waited(key), reported))
+        if state is not None and self._starts_again(state.demand, demand):
+            self.forget(key)
+            state, known, reported = None, None, self._is_reported(snapshot.cr)
         if state is None:
             if demand is None:
                 return ()
             state = self._states[key] = _State[D](_now())
-        state.delays_status = bool(reported) and demand is not None and demand.urgent and demand.after == 0
+        state.delays_status = reported and demand is not None and demand.after == 0
         self._schedule(key, state, demand, demand.after if demand is not None else 0.0)
         return known or ()
 
@@ -142,9 +149,9 @@ class EventReader(ABC, Generic[D]):
         self._states.pop(key, None)
         self._queue.forget(key)
 
-    def _reported(self, cr: Object) -> frozenset[str]:
-        """The reader's reasons in the status of an object."""
-        return self.reasons.intersection(each.get("reason") for each in nested_list(cr, "status", "conditions"))
+    def _is_reported(self, cr: Object) -> bool:
+        """Whether the status of an object has one of the reader's reasons."""
+        return not self.reasons.isdisjoint(each.get("reason") for each in nested_list(cr, "status", "conditions"))
 
     def _waited(self, key: Key) -> float:
         """Seconds since the first demand for an object."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from memcached_api.image import MAX_LENGTH
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.workloads.pods import is_active
+from memcached_operator.workloads.rules import specs_of
 from memcached_operator.workloads.times import last_seen
 
 FIELDS: Final = "involvedObject.uid={},reason=Failed,source=kubelet"
@@ -36,7 +37,7 @@ MAX_TEXT: Final = 2048
 _BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"')
 """The kubelet's whole text during its back-off, without the error (its image_manager.go, before release 1.32)."""
 
-_FAILED: Final = re.compile(rf'Failed to pull image "([^"]{{1,{MAX_LENGTH}}})": ', re.DOTALL)
+_FAILED: Final = re.compile(rf'Failed to pull image "([^"]{{1,{MAX_LENGTH}}})": ')
 """The start of its Event about an attempt. The error follows."""
 
 Errors = Mapping[tuple[str, str], str]
@@ -97,7 +98,7 @@ def errors(events: Iterable[Object]) -> Errors:
 def _unexplained(pod: Object) -> Iterator[str]:
     """The images of the containers whose state does not say why they wait."""
     for part, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
-        images = {each["name"]: each.get("image", "") for each in nested_list(pod, "spec", part)}
         for each in nested_list(pod, "status", statuses):
             if is_unexplained(nested_map(each, "state", "waiting")):
-                yield images.get(each["name"]) or each.get("image", "")
+                images = (spec.get("image", "") for spec in specs_of(pod, part, each["name"]))
+                yield next(images, "") or each.get("image", "")

@@ -21,14 +21,15 @@ import msgspec
 from bench.load import IMAGE, STABLE
 from bench.load import memcached as memcached_object
 from memcached_api.images import Images
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.engine.reporting import conditions
+from memcached_operator.engine.writes.apply import build_intent
+from memcached_operator.engine.writes.ownership import preparation_patch
 from memcached_operator.kube.client import APPLY_PATCH, FIELD_MANAGER, JSON, JSON_PATCH, MERGE_PATCH
 from memcached_operator.kube.config import load_config
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.ownership import preparation_patch
-from memcached_operator.status import conditions
+from memcached_operator.world.snapshot import Snapshot
 
 AGENT = "open-loop"
 NAMESPACE, NAME, UID = "its-namespace", "own-name", "own-uid"

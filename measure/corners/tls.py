@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from corners.client import ADDRESS, TIMEOUT
 from corners.server import copy_root
-from memcached_operator.shared.tls import CA as CA_FILE
-from memcached_operator.shared.tls import CERTIFICATE, KEY, TLS_PATH
+from memcached_operator.parts.tls import CA as CA_FILE
+from memcached_operator.parts.tls import CERTIFICATE, KEY, TLS_PATH
 from support import pki
 
 SPECS: Final[Mapping[str, Mapping[str, Any]]] = {

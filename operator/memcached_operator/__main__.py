@@ -15,9 +15,9 @@ from memcached_api.kind import Kind
 from memcached_api.registry import named
 from memcached_api.validation.common_rules import SUBDOMAIN, matches
 from memcached_operator import app
+from memcached_operator.engine.runtime.leader_election import LeaseLostError
 from memcached_operator.kube.credentials import ConfigError
-from memcached_operator.runtime.leader_election import LeaseLostError
-from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.dns import CLUSTER_DOMAIN
 from memcached_process.options import process_options, set_up
 
 log = logging.getLogger("memcached_operator")

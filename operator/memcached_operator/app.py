@@ -18,12 +18,16 @@ from memcached_api.images import DEFAULT_AGENT_IMAGE, DEFAULT_IMAGE, Images
 from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from memcached_operator import metrics
-from memcached_operator.handlers import handlers
+from memcached_operator.engine.manager import SYNC_PERIOD, Manager
+from memcached_operator.engine.runtime.leader_election import LeaderElector
+from memcached_operator.engine.runtime.memory import limit_of_container, memory_warning
+from memcached_operator.engine.runtime.queue import MAX_DELAY
+from memcached_operator.engine.runtime.signals import stop_on_signals
+from memcached_operator.engine.runtime.tasks import background
+from memcached_operator.engine.runtime.threads import EventLoopThread
 from memcached_operator.kinds import kinds, selected
-from memcached_operator.kopf_operators.watch import kopf_watch
 from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
-from memcached_operator.kube.reflector import WatchFunc
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.pods import CONTAINER as MEMCACHED
 from memcached_operator.memcached.images import count_images
@@ -31,15 +35,11 @@ from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER as PROXY
 from memcached_operator.memcachedproxy.gauges import State, states
 from memcached_operator.memcachedproxy.images import count_images as count_images_of_proxies
-from memcached_operator.reconcile.manager import SYNC_PERIOD, Manager
-from memcached_operator.runtime.leader_election import LeaderElector
-from memcached_operator.runtime.memory import limit_of_container, memory_warning
-from memcached_operator.runtime.queue import MAX_DELAY
-from memcached_operator.runtime.signals import stop_on_signals
-from memcached_operator.runtime.tasks import background
-from memcached_operator.runtime.threads import EventLoopThread
-from memcached_operator.shared.dns import CLUSTER_DOMAIN
-from memcached_operator.shared.images import ImageCounts, live_image
+from memcached_operator.parts.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.images import ImageCounts, live_image
+from memcached_operator.world.kopf_operators.handlers import handlers
+from memcached_operator.world.kopf_operators.watch import kopf_watch
+from memcached_operator.world.reflector import WatchFunc
 from memcached_process.addresses import Address
 from memcached_process.servers import listen, metrics_handler, probe_handler
 

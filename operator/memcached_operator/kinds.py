@@ -6,10 +6,10 @@ from typing import Any
 from memcached_api.images import Images
 from memcached_api.kind import Kind
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import ReconciledKind
+from memcached_operator.engine.kind import ReconciledKind
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcachedproxy.controller import memcachedproxy
-from memcached_operator.shared.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.dns import CLUSTER_DOMAIN
 
 
 def kinds(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> list[ReconciledKind]:

@@ -10,8 +10,8 @@ from faults.esr import VICTIM, Reference, reference
 from faults.sandbox import READY_TIMEOUT, Plane, Sandbox, Settings, wait_until
 from faults.state import CHILDREN, SLOT_CHILDREN, is_ready
 from faults.workloads import Workload
+from memcached_operator.engine.reporting.writer import STATUS_PERIOD
 from memcached_operator.kube.resource import STATEFULSETS, nested_list
-from memcached_operator.status.writer import STATUS_PERIOD
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from faults.interception import Interception
 from faults.process import Operator, supervised
 from faults.sandbox import Plane, Sandbox, Settings, user_of, wait_until
 from memcached_operator.app import LEASE_NAME
+from memcached_operator.engine.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import LEASES, Key
-from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD, holder_of
 from support.lists import listed
 
 TAKEOVER_TIMEOUT = 15.0

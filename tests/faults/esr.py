@@ -9,8 +9,8 @@ from typing import Any
 from faults.calls import Entry, max_requests
 from faults.sandbox import TIMEOUT_FACTOR, FailedError, Sandbox, wait_until
 from faults.state import difference, is_ready, state_of, without_generations
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.resource import Object, Resource
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 JITTER = 1.1
 """The operator's sync period varies by this factor at most."""

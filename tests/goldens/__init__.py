@@ -20,10 +20,10 @@ import yaml
 
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Key
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcachedproxy.controller import memcachedproxy
+from memcached_operator.world.snapshot import Snapshot
 
 Object = dict[str, Any]
 

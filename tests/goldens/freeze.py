@@ -7,8 +7,8 @@ from pathlib import Path
 
 from goldens import FOLDER, KINDS, Object, children, objects, paths, text
 from memcached_api.annotations import INTENT_ANNOTATION
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.intent import digest_v1, intent_digest
+from memcached_operator.engine.writes.apply import build_intent
+from memcached_operator.engine.writes.intent import digest_v1, intent_digest
 from support.kube import kubectl
 
 UID = "00000000-0000-4000-8000-000000000000"

@@ -23,7 +23,8 @@ from integration.api_steps import (
 )
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Snapshot
+from memcached_operator.engine.writes.apply import build_intent
+from memcached_operator.engine.writes.ownership import preparation_patch, scale_patch
 from memcached_operator.kube.field_managers import takeover
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -37,8 +38,7 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.ownership import preparation_patch, scale_patch
+from memcached_operator.world.snapshot import Snapshot
 
 IMAGES: Final = Images("example.com/memcached:1", "example.com/agent:1")
 

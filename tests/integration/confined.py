@@ -11,6 +11,7 @@ import yaml
 
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
+from memcached_operator.engine.writes.ownership import preparation_patch
 from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -28,7 +29,6 @@ from memcached_operator.kube.resource import (
     Object,
     Resource,
 )
-from memcached_operator.reconcile.ownership import preparation_patch
 from support import policies
 
 Work = Callable[[ApiClient], Awaitable[object]]

@@ -21,10 +21,10 @@ from unittest import mock
 import aiohttp
 import yaml
 
+from memcached_operator.engine.runtime.threads import EventLoopThread
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.config import Config, load_config
 from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES, Key, Object, Resource
-from memcached_operator.runtime.threads import EventLoopThread
 from support import programs
 from support.audit import Audit
 from support.monitors import monitor_crd

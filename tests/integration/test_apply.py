@@ -13,8 +13,9 @@ import pytest
 
 from integration.control_plane import ControlPlane, client_of
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import Snapshot
+from memcached_operator.engine.reconciler import gather
+from memcached_operator.engine.writes.apply import Applier
+from memcached_operator.engine.writes.result import Result
 from memcached_operator.kube.labels import SELECTOR
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -26,10 +27,9 @@ from memcached_operator.kube.resource import (
     key_of,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.apply import Applier
-from memcached_operator.reconcile.reconciler import gather
-from memcached_operator.reconcile.result import Result
-from support.caches import whole_cache
+from memcached_operator.world.snapshot import Snapshot
+from memcached_operator.world.store import Store
+from support.stores import whole_store
 
 pytestmark = pytest.mark.server
 
@@ -45,7 +45,7 @@ class Owner:
 
     plane: ControlPlane
     cr: Object
-    cache: Cache = field(default_factory=whole_cache)
+    cache: Store = field(default_factory=whole_store)
     outcome: Result = field(default_factory=Result)
 
     def key(self, resource: Resource = DEPLOYMENTS) -> Key:
@@ -78,7 +78,7 @@ class Owner:
 
     def relist(self, resources: Iterable[Resource] = OWNS) -> None:
         """Fill the cache from lists with the label selector, as after a restart."""
-        self.cache = whole_cache()
+        self.cache = whole_store()
 
         async def run() -> None:
             async with client_of(self.plane.connection) as client:

@@ -11,10 +11,10 @@ from integration.control_plane import ControlPlane, eventually
 from integration.test_manager import cache, create, patch, run_operator, wait_until_ready
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
+from memcached_operator.findings import creation
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.workloads.problems import creation
 from support.draining import condition
 
 QUOTAS = Resource("", "v1", "ResourceQuota", "resourcequotas")

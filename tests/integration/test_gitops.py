@@ -12,10 +12,12 @@ from integration.test_manager import IMAGE, cache, run_operator
 from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Outcome, Problem, Snapshot
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.world.snapshot import Snapshot
 from support import programs
 from support.code_blocks import located
 from support.kube import kubectl

@@ -9,14 +9,15 @@ import pytest
 from integration.confined import merged
 from integration.control_plane import ControlPlane, until, without_controllers
 from integration.pods import NODES
-from memcached_operator.kind import PodStep, Resize
+from memcached_operator.engine.discovery import discover_resize
+from memcached_operator.engine.kind import PodStep
+from memcached_operator.engine.writes.pod_steps import PodSteps
+from memcached_operator.engine.writes.result import Result
 from memcached_operator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from memcached_operator.kube.resource import PODS, Key, Object
-from memcached_operator.reconcile.discovery import discover_resize
-from memcached_operator.reconcile.pod_steps import PodSteps
-from memcached_operator.reconcile.result import Result
-from support.caches import whole_cache
+from memcached_operator.world.snapshot import Resize
 from support.kubernetes import NODE_CAPACITY, RESIZE
+from support.stores import whole_store
 from unit.memcached.walks.cluster import Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_remedies import MINUTE, spec
@@ -111,7 +112,7 @@ def test_resize_beyond_what_the_node_has(plane: ControlPlane, namespace: str, ve
 
     async def message(client: ApiClient) -> str:
         result = Result()
-        await PodSteps(client, whole_cache()).make(PodStep(pod, patch, "resize", "A", "B", "Request less"), result)
+        await PodSteps(client, whole_store()).make(PodStep(pod, patch, "resize", "A", "B", "Request less"), result)
         return result.problems[0].message
 
     with without_controllers(plane):

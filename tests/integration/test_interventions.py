@@ -124,7 +124,7 @@ def test_kubectl_scale_is_named_and_ends_with_the_command_as_written(
         (command,) = re.findall(r"run (kubectl scale .* --replicas=)NUMBER instead", found)
         await run(f"{command}3")
         await replicas_are(client, namespace, 3)
-        monkeypatch.setattr("memcached_operator.reconcile.reverts.WINDOW", 0.1)
+        monkeypatch.setattr("memcached_operator.engine.writes.reverts.WINDOW", 0.1)
         await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"metadata": {"annotations": {"wake": "up"}}})
         await healthy(client, namespace)
 

@@ -1,11 +1,11 @@
-"""Concurrent writes of a Lease on a real API server. The rest is in tests/unit/runtime/test_lease.py."""
+"""Concurrent writes of a Lease on a real API server. The rest is in tests/unit/engine/test_lease.py."""
 
 import asyncio
 
 from integration.control_plane import ControlPlane
+from memcached_operator.engine.runtime.leader_election import LeaderElector
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import LEASES, Key
-from memcached_operator.runtime.leader_election import LeaderElector
 
 
 def test_only_one_of_several_candidates_acquires(plane: ControlPlane, namespace: str) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 from integration.control_plane import NAMESPACES, ControlPlane, client_of, eventually
 from memcached_api.images import Images
-from memcached_operator.handlers import handlers
-from memcached_operator.kind import ReconciledKind
-from memcached_operator.kopf_operators.watch import kopf_watch
+from memcached_operator.engine.kind import ReconciledKind
+from memcached_operator.engine.manager import Manager
+from memcached_operator.engine.runtime.signals import stop_on_signals
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.manager import Manager
-from memcached_operator.runtime.signals import stop_on_signals
+from memcached_operator.world.kopf_operators.handlers import handlers
+from memcached_operator.world.kopf_operators.watch import kopf_watch
 
 IMAGE = "example.com/memcached:1"
 CLOSING = 0.3

@@ -11,10 +11,10 @@ import yaml
 
 from integration.control_plane import CRDS, ROOT, ControlPlane, control_plane, eventually, is_served, until
 from integration.test_manager import missing, patch, run_operator, wait_until_ready
+from memcached_operator.engine.writes.ownership import controller_reference
 from memcached_operator.kube.client import APPLY_PATCH, ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.reconcile.ownership import controller_reference
 from support.code_blocks import located
 
 pytestmark = pytest.mark.server

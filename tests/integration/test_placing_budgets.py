@@ -16,6 +16,7 @@ from integration.test_manager import (
 )
 from memcached_api.images import Images
 from memcached_operator import metrics
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
@@ -26,7 +27,6 @@ from memcached_operator.kube.resource import (
     Object,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support.admitted import admitted
 from support.audit import Audit
 

@@ -18,8 +18,8 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, named_ports
 from memcached_operator.memcached.desired.service import services
-from memcached_operator.shared.network_policy import network_policy
-from memcached_operator.workloads.children import inheriting
+from memcached_operator.parts.network_policy import network_policy
+from memcached_operator.parts.workloads.children import inheriting
 from support.kubernetes import LABEL_KEYS, STRICT_RANGES
 from support.placing_edges import EDGES, Spec
 

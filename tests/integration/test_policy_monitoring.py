@@ -8,7 +8,7 @@ from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import POD_MONITORS, PROMETHEUS_RULES, Object
 from memcached_operator.memcached.alerts.caches import GROUP, rules_of
-from memcached_operator.shared.pod_monitor import CACHE_LABEL
+from memcached_operator.parts.pod_monitor import CACHE_LABEL
 
 pytestmark = pytest.mark.server
 

@@ -19,10 +19,10 @@ from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY
 from memcached_api.quantity import parse_quantity
-from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
+from memcached_operator.world.snapshot import Snapshot
 from support.memcacheds import memcached_root
 from support.ports import free_port
 from unit.builders import NOW, announced, memcachedproxy, slots

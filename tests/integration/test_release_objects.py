@@ -20,12 +20,12 @@ from memcached_api.appservice.types import APPSERVICE
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.appservice.controller import appservice
-from memcached_operator.kind import ReconciledKind
+from memcached_operator.engine.kind import ReconciledKind
+from memcached_operator.engine.reporting.conditions import is_reported
+from memcached_operator.engine.writes.intent import digest_v1
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.intent import digest_v1
-from memcached_operator.status.conditions import is_reported
 from support.memcached import memcached as new_memcached
 
 pytestmark = pytest.mark.server

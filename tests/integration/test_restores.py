@@ -136,7 +136,7 @@ def command_in(message: str) -> str:
 def test_copies_that_differ_are_one_conflict_whose_command_works_as_written(
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memcached_operator.reconcile.result.CONFLICT_PERIOD", 1.0)
+    monkeypatch.setattr("memcached_operator.engine.writes.result.CONFLICT_PERIOD", 1.0)
 
     async def scenario(client: ApiClient) -> None:
         obj = cache(namespace, **admitted(**SPEC, identity="Stable"))

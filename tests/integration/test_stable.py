@@ -15,7 +15,7 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.updates.observed import ready_since
-from memcached_operator.workloads.pods import is_active
+from memcached_operator.world.pods import is_active
 from support.admitted import admitted
 from support.draining import condition
 from support.lists import listed
@@ -173,7 +173,7 @@ def test_two_memcacheds_that_want_one_service(
     plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second one gets Conflict; the first one, and everything else of the second, works."""
-    monkeypatch.setattr("memcached_operator.reconcile.result.CONFLICT_PERIOD", 1.0)
+    monkeypatch.setattr("memcached_operator.engine.writes.result.CONFLICT_PERIOD", 1.0)
     monkeypatch.setattr("memcached_operator.memcached.plan.CONFLICT_DELAY", 1.0)
     first, second = "cache-0", "cache"
 

@@ -12,7 +12,7 @@ import pytest
 from corners import server
 from corners.server import Server
 from memcached_operator.memcached.desired.warm_restart import CACHE_PATH, ITEMS, META, command
-from memcached_operator.shared.agent import MOUNT_PATH
+from memcached_operator.parts.agent import MOUNT_PATH
 from support import programs
 from support.ports import free_port
 

@@ -10,8 +10,8 @@ from mutation.baseline import Baseline, executes
 from mutation.lines import Masks
 
 FOLDERS = (
-    *("agent", "api", "appservice", "cache", "certificates", "crds", "kube", "memcached", "memcachedproxy", "process"),
-    *("reconcile", "runtime", "shared", "status", "webhooks", "workloads", "."),
+    *("agent", "api", "appservice", "certificates", "crds", "kube", "memcached", "memcachedproxy", "process"),
+    *("engine", "findings", "parts", "webhooks", "world", "."),
 )
 """Folders of tests/unit with tests of the product, with those inside them; the last one without."""
 FOLDERS_OF_API = ("api", "crds", "webhooks")

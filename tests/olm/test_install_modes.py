@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.status.conditions import is_reported
+from memcached_operator.engine.reporting.conditions import is_reported
 from support import appservice, kube, olm, permissions
 from support.audit import Audit
 from support.kube import consistently, kubectl

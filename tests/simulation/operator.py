@@ -14,7 +14,7 @@ from uuid import UUID
 
 from faults.process import RESTART_PAUSE, Operator
 from memcached_operator import __main__, app
-from memcached_operator.runtime.leader_election import LeaderElector
+from memcached_operator.engine.runtime.leader_election import LeaderElector
 from simulation.session import Respond, Session
 
 START: Final = 1.0

@@ -8,10 +8,12 @@ from typing import Any, Final
 import pytest
 
 from memcached_api import conditions as c
-from memcached_operator.kind import DesiredStatus, Outcome, Plan, ReconciledKind, Reference, Snapshot
+from memcached_operator.engine.kind import DesiredStatus, Outcome, Plan, ReconciledKind
+from memcached_operator.engine.manager import Manager
 from memcached_operator.kube.client import ApiError, Page
 from memcached_operator.kube.resource import CONFIG_MAPS, Key, Object, Resource, nested_map
-from memcached_operator.reconcile.manager import Manager
+from memcached_operator.world.kind import Reference
+from memcached_operator.world.snapshot import Snapshot
 from simulation import clock
 from unit.fakes import Api
 
@@ -94,7 +96,15 @@ class World(Api):
             reads=lambda obj: {"value": obj["spec"].get("value", 0), "double": nested_map(obj, "status").get("double")},
             shows=lambda obj: {"weight": obj["spec"].get("weight", 0)},
         )
-        return ReconciledKind(resource, resource.plural, (CONFIG_MAPS,), (), plan, status, references=(reference,))
+        return ReconciledKind(
+            resource=resource,
+            app_name=resource.plural,
+            owns=(CONFIG_MAPS,),
+            workloads=(),
+            plan=plan,
+            status=status,
+            references=(reference,),
+        )
 
 
 Scenario = Callable[[World], Awaitable[None]]

@@ -4,9 +4,9 @@ import asyncio
 from typing import Final
 
 from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, Settings, wait_until
+from memcached_operator.findings.creation import RETRY_PERIOD
 from memcached_operator.kube.resource import PODS, Key, controller_of
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.workloads.problems.creation import RETRY_PERIOD
 from simulation import clock
 from simulation.operator import logged
 from simulation.plane import SimulatedPlane

@@ -13,6 +13,7 @@ from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, Settings
 from faults.state import is_ready
 from faults.workloads import cache
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.engine.strays.finder import GRACE
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -30,7 +31,6 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.reconcile.strays.finder import GRACE
 from simulation import clock
 from simulation.cluster.access import REPLICA_SETS
 from simulation.operator import logged

@@ -12,15 +12,17 @@ import pytest
 from faults.sandbox import LONG_SYNC_PERIOD
 from faults.state import is_ready
 from memcached_api import conditions as c
-from memcached_operator.kind import Outcome, Problem, Snapshot
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.engine.manager import RELIST_PERIOD
+from memcached_operator.engine.reporting.lists import kept_status
+from memcached_operator.engine.writes.reverts import LIMIT
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.client import ApiClient, Page
-from memcached_operator.kube.knowledge import LASTING
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.reconcile.manager import RELIST_PERIOD
-from memcached_operator.reconcile.reverts import LIMIT
-from memcached_operator.status.lists import kept_status
+from memcached_operator.world.knowledge import LASTING
+from memcached_operator.world.snapshot import Snapshot
 from simulation.test_proxies import SETTLED, World, both, run
 from simulation.test_proxy_faults import CODES, cannot, failing_lists
 

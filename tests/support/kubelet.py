@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.warm_restart import ARGS_ANNOTATION
-from memcached_operator.status.conditions import timestamp
 
 MEMCACHED: Final = "memcached"
 AGENT: Final = "agent"

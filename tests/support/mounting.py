@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient
 from memcached_operator.kube.resource import EVENTS, PODS, Key, Object, nested_list
-from memcached_operator.status.conditions import timestamp
 from support.draining import condition, pods_of
 
 SECRET = "sessions-tls"

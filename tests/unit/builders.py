@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from memcached_operator.engine.writes.ownership import controller_reference
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, Resource
-from memcached_operator.reconcile.ownership import controller_reference
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MEMCACHEDS = Resource("cache.example.com", "v1", "Memcached", "memcacheds")

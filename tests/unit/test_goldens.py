@@ -13,10 +13,10 @@ from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.memcachedproxy.types import MemcachedProxySpec
 from memcached_api.values import nested_field
+from memcached_operator.engine.writes.apply import build_intent
+from memcached_operator.engine.writes.ownership import is_current
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.ownership import is_current
 from unit.builders import NOW
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]

@@ -8,7 +8,7 @@ import pytest
 from memcached_api.images import Images
 from memcached_api.kind import Checked
 from memcached_api.values import nested_field
-from memcached_operator.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
+from memcached_operator.engine.kind import CHECKED_BYTES, CHECKED_SPECS, once_per_spec
 from memcached_operator.kinds import kinds
 from memcached_operator.kube.resource import Object
 from unit.builders import appservice, memcached, memcachedproxy

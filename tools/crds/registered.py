@@ -7,7 +7,7 @@ from typing import Any, Final
 from memcached_api.images import Images
 from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
-from memcached_operator.kind import ReconciledKind
+from memcached_operator.engine.kind import ReconciledKind
 from memcached_operator.kinds import kinds
 from memcached_operator.kube.resource import Resource
 

@@ -7,7 +7,7 @@ from typing import Final
 
 SELECTED: Final = "SELECTED"
 AGENT: Final = "agent"
-"""The container of the agents: operator/memcached_operator/shared/agent.py."""
+"""The container of the agents: operator/memcached_operator/parts/agent.py."""
 
 _HASH: Final = "[4-9bcdf]{1,10}"
 """The hash of a ReplicaSet: a decimal number in the alphabet of Kubernetes' package `rand`."""

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from memcached_api.remedies import Action, Direction, Remedy, corrected, lowered, raised
-from memcached_operator.shared.containers import (
+from memcached_operator.findings.rules import OwnContainer
+from memcached_operator.parts.containers import (
     ADD_NODE,
     CONTAINER_STORAGE,
     FREE,
@@ -14,7 +15,6 @@ from memcached_operator.shared.containers import (
     STORAGE,
     UNCORDON,
 )
-from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_ENV: Final = re.compile(r"(?:secret|configmap) \".*\" not found|couldn't find key .* in (?:Secret|ConfigMap)")
 """The kubelet's errors for a variable whose value is missing (kubernetes pkg/kubelet/kubelet_pods.go)."""

@@ -6,10 +6,11 @@ from memcached_api.appservice.types import GROUP, KIND, PLURAL, VERSION, check
 from memcached_operator.appservice.desired.deployment import APP_NAME, deployment
 from memcached_operator.appservice.desired.service import service
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Plan, ReconciledKind, Snapshot, invalid, kept_violations, once_per_spec
+from memcached_operator.engine.kind import Plan, ReconciledKind, invalid, kept_violations, once_per_spec
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Resource
-from memcached_operator.workloads.children import inheriting
-from memcached_operator.workloads.deployment import DEPLOYMENT
+from memcached_operator.parts.workloads.children import inheriting
+from memcached_operator.parts.workloads.deployment import DEPLOYMENT
+from memcached_operator.world.snapshot import Snapshot
 
 APPSERVICES = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -18,7 +19,14 @@ checked = once_per_spec(check)
 
 def appservice() -> ReconciledKind:
     """The AppService kind."""
-    return ReconciledKind(APPSERVICES, APP_NAME, (DEPLOYMENTS, SERVICES), (DEPLOYMENT,), plan, status)
+    return ReconciledKind(
+        resource=APPSERVICES,
+        app_name=APP_NAME,
+        owns=(DEPLOYMENTS, SERVICES),
+        workloads=(DEPLOYMENT,),
+        plan=plan,
+        status=status,
+    )
 
 
 def plan(snapshot: Snapshot, _: datetime) -> Plan:

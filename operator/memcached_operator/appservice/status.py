@@ -5,12 +5,13 @@ from typing import Any
 
 from memcached_operator.appservice.containers import CONTAINER, DISRUPTIONS, LACKS, SCHEDULING
 from memcached_operator.appservice.desired.deployment import APP_NAME
-from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
+from memcached_operator.engine.kind import DesiredStatus, Outcome
+from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_list, nested_map
-from memcached_operator.workloads.deployment import deployment_rollout
-from memcached_operator.workloads.rules import PodRules
-from memcached_operator.workloads.workload import workload_state
+from memcached_operator.parts.workloads.deployment import deployment_rollout
+from memcached_operator.parts.workloads.workload import workload_state
+from memcached_operator.world.snapshot import Snapshot
 
 COUNTS = ("replicas", "readyReplicas", "availableReplicas", "unavailableReplicas")
 """Fields that are copied from the Deployment's status."""

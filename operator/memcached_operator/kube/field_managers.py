@@ -44,7 +44,7 @@ def differences(live: Object, desired: Object, path: Path = ()) -> Iterator[Path
 def manager_of(live: Object, paths: Iterable[Path]) -> Manager | None:
     """The client that changed one of these fields last. Other clients take precedence over the operator.
 
-    `live`: as read from the API server, because the cache does not keep the fields of a manager. None if no client owns
+    `live`: as read from the API server, because the store does not keep the fields of a manager. None if no client owns
     the fields, for example because one has removed them.
     """
     changed = tuple(paths)

@@ -5,7 +5,7 @@ from typing import Final
 
 from memcached_api.memcached.rules.spec import MAX_SERVICES
 from memcached_operator.kube.resource import CONFIG_MAPS, SERVICES, Object, Resource
-from memcached_operator.shared.dns import host
+from memcached_operator.parts.dns import host
 
 CONNECTION_SUFFIX = "-connection"
 """The suffix of the name of the ConfigMap with the addresses."""

@@ -5,12 +5,14 @@ from collections.abc import Mapping
 from typing import Final
 
 from memcached_api.remedies import Action, Direction, corrected, lowered, raised, text_of
+from memcached_operator.findings.creation_remedies import METADATA
+from memcached_operator.findings.rules import OwnContainer
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import pods
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
-from memcached_operator.shared import agent
-from memcached_operator.shared.containers import (
+from memcached_operator.parts import agent
+from memcached_operator.parts.containers import (
     ADD_NODE,
     AGENT,
     CREDENTIALS,
@@ -20,8 +22,6 @@ from memcached_operator.shared.containers import (
     disruptions,
     scheduling,
 )
-from memcached_operator.workloads.problems.creation_remedies import METADATA
-from memcached_operator.workloads.rules import OwnContainer
 
 MISSING_SHELL: Final = re.compile(r'exec: "sh": executable file not found')
 """The container runtime's error for an image without the program `sh`."""

@@ -2,7 +2,7 @@
 
 from memcached_api.images import Images
 from memcached_api.memcached.types import GROUP, KIND, PLURAL, VERSION
-from memcached_operator.kind import ReconciledKind
+from memcached_operator.engine.kind import ReconciledKind
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -20,10 +20,10 @@ from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.interventions import restart
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.shared.dns import CLUSTER_DOMAIN
-from memcached_operator.shared.foreign import FOREIGN
-from memcached_operator.workloads.deployment import DEPLOYMENT
-from memcached_operator.workloads.statefulset import STATEFULSET
+from memcached_operator.parts.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.foreign import FOREIGN
+from memcached_operator.parts.workloads.deployment import DEPLOYMENT
+from memcached_operator.parts.workloads.statefulset import STATEFULSET
 
 MEMCACHEDS = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -34,8 +34,8 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
     `cluster_domain`: the DNS domain of the cluster.
     """
     return ReconciledKind(
-        MEMCACHEDS,
-        APP_NAME,
+        resource=MEMCACHEDS,
+        app_name=APP_NAME,
         owns=(
             *(DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES),
             *(POD_MONITORS, PROMETHEUS_RULES),

@@ -10,8 +10,8 @@ from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
 from memcached_api.values import is_object, nested_field
 from memcached_operator.kube.resource import Object
-from memcached_operator.shared import images
-from memcached_operator.shared.images import Chosen, ImageCounts
+from memcached_operator.parts import images
+from memcached_operator.parts.images import Chosen, ImageCounts
 
 
 def chosen(spec: MemcachedSpec, live: Object | None, defaults: Images) -> Chosen:

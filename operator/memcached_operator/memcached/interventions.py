@@ -6,13 +6,14 @@ from typing import Final
 
 from memcached_api.remedies import Action, Direction, Remedy, text_of
 from memcached_api.shared.rules.placing import RESTARTED_AT
-from memcached_operator.cache.forms import VPA_IN_PLACE, VPA_UPDATES
-from memcached_operator.kind import Intervention, Snapshot
+from memcached_operator.findings.finding import Intervention
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
+from memcached_operator.kube.times import past_time, time_of
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
-from memcached_operator.workloads.times import past_time, time_of
+from memcached_operator.world.forms import VPA_IN_PLACE, VPA_UPDATES
+from memcached_operator.world.snapshot import Snapshot
 
 RESTARTED: Final = "RestartedByKubectl"
 VPA: Final = "ChangedByVerticalPodAutoscaler"

@@ -11,7 +11,8 @@ from memcached_api.images import Images
 from memcached_api.memcached.resolved import Ports, slots_at_once
 from memcached_api.memcached.types import MemcachedSpec, is_stable, warm_up_of
 from memcached_api.shared.monitoring import METRICS_PORT, is_enabled
-from memcached_operator.kind import Plan, Snapshot, invalid, kept_violations
+from memcached_operator.engine.kind import Plan, invalid, kept_violations
+from memcached_operator.findings.creation import creation_failure
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -23,6 +24,7 @@ from memcached_operator.kube.resource import (
     Resource,
     nested_list,
 )
+from memcached_operator.kube.times import earliest
 from memcached_operator.memcached.addresses import slot_name
 from memcached_operator.memcached.desired.connection import connection, connection_name
 from memcached_operator.memcached.desired.deployment import deployment, pooled_ports
@@ -38,9 +40,9 @@ from memcached_operator.memcached.slots.pause import pause_notices, served_ports
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide, replaces
 from memcached_operator.memcached.updates.target import InPlace
-from memcached_operator.shared.agent import has_agent, has_https
-from memcached_operator.shared.dns import CLUSTER_DOMAIN
-from memcached_operator.shared.foreign import (
+from memcached_operator.parts.agent import has_agent, has_https
+from memcached_operator.parts.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.foreign import (
     Observed,
     budget_notice,
     comparable_budgets,
@@ -49,16 +51,15 @@ from memcached_operator.shared.foreign import (
     observed,
     rollout_notice,
 )
-from memcached_operator.shared.images import forged_notices, live_image
-from memcached_operator.shared.lists import unlisted_notices
-from memcached_operator.shared.network_policy import network_policy
-from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
-from memcached_operator.shared.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
-from memcached_operator.shared.tls import certificate_secret
-from memcached_operator.workloads.children import inheriting, with_metadata
-from memcached_operator.workloads.pods import has_completed
-from memcached_operator.workloads.problems.creation import creation_failure
-from memcached_operator.workloads.times import earliest
+from memcached_operator.parts.images import forged_notices, live_image
+from memcached_operator.parts.lists import unlisted_notices
+from memcached_operator.parts.network_policy import network_policy
+from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget, wants_budget
+from memcached_operator.parts.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
+from memcached_operator.parts.tls import certificate_secret
+from memcached_operator.parts.workloads.children import inheriting, with_metadata
+from memcached_operator.world.pods import has_completed
+from memcached_operator.world.snapshot import Snapshot
 
 CREATION_DELAY, CONFLICT_DELAY = 0.5, 10.0
 """Seconds until the plan is made again while Services of slots do not exist."""

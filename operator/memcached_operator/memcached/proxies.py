@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from memcached_api import conditions as c
-from memcached_operator.kind import Problem, Snapshot
-from memcached_operator.kube.knowledge import State
+from memcached_operator.engine.reporting.lists import failure
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Resource
-from memcached_operator.status.lists import failure
+from memcached_operator.world.knowledge import State
+from memcached_operator.world.snapshot import Snapshot
 
 
 def kept_size(snapshot: Snapshot, size: int) -> int:

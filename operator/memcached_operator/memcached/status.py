@@ -12,7 +12,9 @@ from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
 from memcached_api.values import nested_field
-from memcached_operator.kind import DesiredStatus, Outcome, Snapshot
+from memcached_operator.engine.kind import DesiredStatus, Outcome
+from memcached_operator.findings.rollout import Rollout
+from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
@@ -24,14 +26,13 @@ from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.record import is_planned_end
-from memcached_operator.shared import pause
-from memcached_operator.shared.containers import SURGE
-from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
-from memcached_operator.workloads.deployment import deployment_rollout
-from memcached_operator.workloads.pods import has_run
-from memcached_operator.workloads.rollout import Rollout
-from memcached_operator.workloads.rules import PodRules
-from memcached_operator.workloads.workload import WorkloadState, workload_state
+from memcached_operator.parts import pause
+from memcached_operator.parts.containers import SURGE
+from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
+from memcached_operator.parts.workloads.deployment import deployment_rollout
+from memcached_operator.parts.workloads.workload import WorkloadState, workload_state
+from memcached_operator.world.pods import has_run
+from memcached_operator.world.snapshot import Snapshot
 
 
 def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], DesiredStatus]:

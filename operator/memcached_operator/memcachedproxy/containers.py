@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from memcached_api.remedies import Action, Direction, corrected, lowered, raised
+from memcached_operator.findings.rules import OwnContainer
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
-from memcached_operator.shared import agent
-from memcached_operator.shared.containers import (
+from memcached_operator.parts import agent
+from memcached_operator.parts.containers import (
     ADD_NODE,
     AGENT,
     CREDENTIALS,
@@ -17,7 +18,6 @@ from memcached_operator.shared.containers import (
     disruptions,
     scheduling,
 )
-from memcached_operator.workloads.rules import OwnContainer
 
 CONTAINERS: Final[Mapping[str, OwnContainer]] = {
     CONTAINER: OwnContainer(

@@ -3,7 +3,8 @@
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import GROUP, KIND, PLURAL, VERSION
 from memcached_api.remedies import text_of
-from memcached_operator.kind import ReconciledKind
+from memcached_operator.engine.kind import ReconciledKind
+from memcached_operator.findings.creation_remedies import METADATA
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     NETWORK_POLICIES,
@@ -18,10 +19,9 @@ from memcached_operator.memcachedproxy.plan import plan_with
 from memcached_operator.memcachedproxy.references import REFERENCE
 from memcached_operator.memcachedproxy.status import RINGS, status_with
 from memcached_operator.memcachedproxy.target import POD_REFERENCE
-from memcached_operator.shared.dns import CLUSTER_DOMAIN
-from memcached_operator.shared.foreign import FOREIGN
-from memcached_operator.workloads.deployment import DEPLOYMENT
-from memcached_operator.workloads.problems.creation_remedies import METADATA
+from memcached_operator.parts.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.foreign import FOREIGN
+from memcached_operator.parts.workloads.deployment import DEPLOYMENT
 
 MEMCACHEDPROXIES = Resource(GROUP, VERSION, KIND, PLURAL)
 
@@ -32,8 +32,8 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
     `cluster_domain`: the DNS domain of the cluster.
     """
     return ReconciledKind(
-        MEMCACHEDPROXIES,
-        APP_NAME,
+        resource=MEMCACHEDPROXIES,
+        app_name=APP_NAME,
         owns=(DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),
         workloads=(DEPLOYMENT,),
         plan=plan_with(defaults),

@@ -9,8 +9,8 @@ from memcached_api.known_problems import NAME, text
 from memcached_api.memcachedproxy.agent import asks_for_agent
 from memcached_api.memcachedproxy.limits import MIN_RELEASE
 from memcached_operator.kube.resource import Object
-from memcached_operator.shared import images
-from memcached_operator.shared.images import ImageCounts
+from memcached_operator.parts import images
+from memcached_operator.parts.images import ImageCounts
 
 EFFECT: Final = "its proxy loses requests or memory"
 

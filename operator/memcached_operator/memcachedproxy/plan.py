@@ -9,8 +9,10 @@ from memcached_api import conditions as c
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, needs_agent
 from memcached_api.shared.monitoring import is_enabled
-from memcached_operator.kind import Plan, Problem, Snapshot, invalid, kept_violations
+from memcached_operator.engine.kind import Plan, invalid, kept_violations
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
+from memcached_operator.kube.times import past_time
 from memcached_operator.memcachedproxy import capacity
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
 from memcached_operator.memcachedproxy.desired.service import service
@@ -20,21 +22,21 @@ from memcached_operator.memcachedproxy.references import notices as cache_notice
 from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
-from memcached_operator.shared.foreign import (
+from memcached_operator.parts.foreign import (
     budget_notice,
     comparable_budgets,
     comparison_notices,
     foreign_budget,
     observed,
 )
-from memcached_operator.shared.images import chosen, forged_notices, live_image
-from memcached_operator.shared.lists import unlisted_notices
-from memcached_operator.shared.network_policy import network_policy
-from memcached_operator.shared.pod_disruption_budget import pod_disruption_budget, wants_budget
-from memcached_operator.shared.pod_monitor import pod_monitor, wanted_pod_monitor
-from memcached_operator.workloads.children import inheriting, with_metadata
-from memcached_operator.workloads.pods import has_completed
-from memcached_operator.workloads.times import past_time
+from memcached_operator.parts.images import chosen, forged_notices, live_image
+from memcached_operator.parts.lists import unlisted_notices
+from memcached_operator.parts.network_policy import network_policy
+from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget, wants_budget
+from memcached_operator.parts.pod_monitor import pod_monitor, wanted_pod_monitor
+from memcached_operator.parts.workloads.children import inheriting, with_metadata
+from memcached_operator.world.pods import has_completed
+from memcached_operator.world.snapshot import Snapshot
 
 ANNOUNCE_DELAY: Final = 1.0
 """Seconds until the plan is made again while the status does not contain the next ring yet."""

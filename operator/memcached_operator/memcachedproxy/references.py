@@ -17,13 +17,15 @@ from memcached_api.memcachedproxy.limits import (
 from memcached_api.quantity import parse_quantity
 from memcached_api.validation.common_rules import LABEL, matches
 from memcached_api.values import is_array, is_integer, is_object, nested_field
-from memcached_operator.kind import Problem, Reference, Snapshot
+from memcached_operator.engine.reporting.lists import failure
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube import texts
-from memcached_operator.kube.knowledge import State
 from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
-from memcached_operator.status.lists import failure
-from memcached_operator.workloads.pods import condition_of
-from memcached_operator.workloads.selectors import Selector
+from memcached_operator.parts.workloads.selectors import Selector
+from memcached_operator.world.kind import Reference
+from memcached_operator.world.knowledge import State
+from memcached_operator.world.pods import condition_of
+from memcached_operator.world.snapshot import Snapshot
 
 MEMCACHEDS: Final = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
 """A kind imports no other one. tests/unit/memcachedproxy/test_references.py compares it with that of Memcached."""

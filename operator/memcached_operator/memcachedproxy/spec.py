@@ -1,6 +1,6 @@
 """The checked spec of a MemcachedProxy."""
 
 from memcached_api.memcachedproxy.types import check
-from memcached_operator.kind import once_per_spec
+from memcached_operator.engine.kind import once_per_spec
 
 checked = once_per_spec(check)

@@ -8,7 +8,8 @@ from typing import Any, Final
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.types import MAX_CACHES, MemcachedProxySpec
 from memcached_api.values import nested_field
-from memcached_operator.kind import DesiredStatus, Listed, Outcome, Snapshot
+from memcached_operator.engine.kind import DesiredStatus, Outcome
+from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
 from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
@@ -17,13 +18,13 @@ from memcached_operator.memcachedproxy.references import shows
 from memcached_operator.memcachedproxy.ring import Ring, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import CORRECT, target_of
-from memcached_operator.shared import pause
-from memcached_operator.shared.containers import SURGE
-from memcached_operator.shared.dns import host
-from memcached_operator.shared.placement import LABEL_KEYS_REMOVED, lacks_label_keys
-from memcached_operator.workloads.deployment import deployment_rollout
-from memcached_operator.workloads.rules import PodRules
-from memcached_operator.workloads.workload import workload_state
+from memcached_operator.parts import pause
+from memcached_operator.parts.containers import SURGE
+from memcached_operator.parts.dns import host
+from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
+from memcached_operator.parts.workloads.deployment import deployment_rollout
+from memcached_operator.parts.workloads.workload import workload_state
+from memcached_operator.world.snapshot import Listed, Snapshot
 
 TRAFFIC_REMOVED: Final = (
     "spec.service.trafficDistribution: this API server removes the field, so clients connect to proxies in all zones. "

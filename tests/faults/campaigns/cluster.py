@@ -18,10 +18,10 @@ from faults.sandbox import RBAC, READY_TIMEOUT, ROLES, Sandbox, wait_until
 from faults.workloads import BY_NAME, OTHER_IMAGE, PORTS, cache
 from integration.control_plane import CRDS, NAMESPACES
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.client import MERGE_PATCH, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, Key, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support.lists import listed
 
 REPORT_TIMEOUT = 30.0

@@ -33,11 +33,11 @@ from faults.process import Operator
 from faults.rules import Rule
 from faults.sandbox import READY_TIMEOUT, Sandbox, Settings, wait_for, wait_until, wait_until_injected
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, cache
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
+from memcached_operator.engine.runtime.leader_election import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.runtime.leader_election import ATTEMPT_TIMEOUT, RENEW_DEADLINE, RETRY_PERIOD
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 VICTIMS = (VICTIM, "other", "third")
 """Objects that change continuously, so that there is always something to write."""

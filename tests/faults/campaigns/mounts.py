@@ -20,10 +20,10 @@ from faults.sandbox import (
 )
 from faults.workloads import SLOTS, cache
 from memcached_api import conditions as c
+from memcached_operator.engine.reporting.conditions import DEBOUNCE_PERIOD
+from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.status.conditions import DEBOUNCE_PERIOD
-from memcached_operator.workloads.problems.mounts import READ_PERIOD
 from support import mounting
 
 SPEC = cache(size=1, **SLOTS, **mounting.NOWHERE)

@@ -20,6 +20,7 @@ from faults.workloads import BY_NAME, IMAGE, MONITORED, OTHER_GUARDS, OTHER_IMAG
 from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -37,7 +38,6 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support import mounting
 from support.lists import listed
 

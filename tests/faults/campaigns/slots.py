@@ -12,6 +12,7 @@ from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.workloads import IMAGE, OTHER_IMAGE, SLOTS, Workload, cache, new_object
 from memcached_api import conditions as c
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     PODS,
@@ -24,7 +25,6 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 from support.lists import listed
 
 PORT, OTHER_PORT = 11211, 11212

@@ -18,6 +18,7 @@ from faults.sandbox import LONG_SYNC_PERIOD, Sandbox, wait_until
 from faults.workloads import BY_NAME, IMAGE, OTHER_IMAGE, PORTS, SLOTS, Workload, cache
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -31,7 +32,6 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.status.conditions import PROGRESS_PERIOD
 
 DELAY = 3.0
 """Seconds for which events are held back."""

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_list
-from memcached_operator.status.conditions import timestamp
 from simulation.api.kinds import KINDS
 from simulation.api.server import ApiServer, Request
 from simulation.clock import now

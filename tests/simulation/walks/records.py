@@ -7,9 +7,9 @@ from typing import Final
 
 from faults.calls import Entry, max_requests
 from faults.campaigns.drift import NOTE
+from memcached_operator.engine.runtime.leader_election import RENEW_DEADLINE
 from memcached_operator.kube.labels import MANAGED_BY, MANAGER
 from memcached_operator.kube.resource import EVENTS, LEASES, PODS, Key, Object, controller_of, nested_map
-from memcached_operator.runtime.leader_election import RENEW_DEADLINE
 from simulation.walks.references import RESOURCES
 from simulation.walks.specs import OWNERS, PROXIES, STABLE
 from simulation.walks.world import USER, Change, World

@@ -12,14 +12,14 @@ from faults.calls import Entry
 from faults.esr import JITTER as JITTER_OF_SYNC
 from faults.esr import MAX_QUIET, SYNC_MARGIN, check_rate
 from faults.sandbox import Settings, wait_until
-from memcached_operator.cache.live import MAX_RECHECK
+from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD, ROLLOUT_PERIOD
+from memcached_operator.engine.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD
+from memcached_operator.engine.runtime.queue import JITTER
+from memcached_operator.engine.writes.reverts import CALM
 from memcached_operator.kube.client import WATCH_IDLE_TIMEOUT
-from memcached_operator.kube.reflector import MISSING_PERIOD
 from memcached_operator.kube.resource import PODS
-from memcached_operator.reconcile.reverts import CALM
-from memcached_operator.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD
-from memcached_operator.runtime.queue import JITTER
-from memcached_operator.status.conditions import PROGRESS_PERIOD, ROLLOUT_PERIOD
+from memcached_operator.world.live import MAX_RECHECK
+from memcached_operator.world.reflector import MISSING_PERIOD
 from simulation import clock
 from simulation.operator import logged
 from simulation.slow_pods import slow_pods

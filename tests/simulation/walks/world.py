@@ -12,9 +12,9 @@ from faults.process import supervised
 from faults.rules import ActiveRule, Rule
 from faults.sandbox import Sandbox, Settings, create_namespace, user_of, wait_until
 from faults.workloads import new_object
+from memcached_operator.engine.runtime.leader_election import holder_of
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import LEASES, Key, Object, nested_map
-from memcached_operator.runtime.leader_election import holder_of
 from simulation.plane import SimulatedPlane
 from simulation.walks.specs import NAMESPACE, OWNERS, Spec, key_of_owner
 

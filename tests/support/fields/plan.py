@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from faults.workloads import new_object
 from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
-from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.engine.kind import Plan
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.world.snapshot import Snapshot
 from support.fields.stage import pruned, result
 
 DEFAULT_IMAGE = "example.com/memcached:default"

@@ -8,8 +8,9 @@ import pytest
 from memcached_api.appservice.types import AppServiceSpec
 from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, appservice, pod
 
 MISSING_KEY = "couldn't find key b in Secret test/a"

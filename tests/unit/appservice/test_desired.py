@@ -7,10 +7,10 @@ import pytest
 
 from memcached_api.appservice.types import with_defaults
 from memcached_operator.appservice.controller import appservice, plan
-from memcached_operator.kind import Snapshot
+from memcached_operator.engine.writes.intent import with_intent
+from memcached_operator.engine.writes.ownership import is_current
 from memcached_operator.kube.resource import SERVICES, Object, key_of
-from memcached_operator.reconcile.intent import with_intent
-from memcached_operator.reconcile.ownership import is_current
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, owned
 from unit.builders import appservice as cr_of
 

@@ -3,9 +3,10 @@ import pytest
 
 from memcached_api.appservice.types import AppServiceStatus
 from memcached_operator.appservice.status import status
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.engine.reporting.conditions import with_transition_times
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
-from memcached_operator.status.conditions import with_transition_times
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
 
 CR = appservice("cache")

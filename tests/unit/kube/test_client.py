@@ -7,10 +7,10 @@ import pytest
 from aiohttp import web
 
 from memcached_operator import metrics
+from memcached_operator.engine.runtime.tasks import background
 from memcached_operator.kube.client import ApiClient, ApiError, api_error, connection_error, describe
 from memcached_operator.kube.credentials import ConfigError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key
-from memcached_operator.runtime.tasks import background
 from support.lists import listed
 from unit.servers import Script, connection, response, serving
 

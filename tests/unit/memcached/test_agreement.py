@@ -11,11 +11,12 @@ from memcached_api.images import Images
 from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import MEMCACHED, decode_spec
-from memcached_operator.kind import PodStep, Resize
+from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.slots.in_place import updatable, with_digest
 from memcached_operator.memcached.updates import decision
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW, memcached
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded
 from unit.memcached.test_effects import CHANGES, SLOTS

@@ -7,13 +7,14 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, Resource, key_of, nested_map
 from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS
 from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen
 from memcached_operator.memcached.status import status_with
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, memcached, pod
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")

@@ -6,12 +6,12 @@ import pytest
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.shared.monitoring import METRICS_PORT
-from memcached_operator.kind import Snapshot
-from memcached_operator.kube.knowledge import NOT_SERVED
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHEUS_RULES, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcached.images import count_images
 from memcached_operator.memcached.plan import plan_with
+from memcached_operator.world.knowledge import NOT_SERVED
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, owned
 from unit.builders import memcached as cr_of
 

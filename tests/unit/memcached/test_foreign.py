@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.kind import Plan, Snapshot
+from memcached_operator.engine.kind import Plan
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object, Resource
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.shared import foreign as module
-from memcached_operator.shared.foreign import FOREIGN, PER_POD
+from memcached_operator.parts import foreign as module
+from memcached_operator.parts.foreign import FOREIGN, PER_POD
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import LABELS, NOW, memcached, pod
 
 BUDGET = {"podDisruptionBudget": {"enabled": True}}

@@ -21,14 +21,15 @@ from memcached_api.annotations import (
     WARM_UP_ANNOTATION,
 )
 from memcached_api.images import Images
-from memcached_operator.kind import Outcome, Plan, Resize, Snapshot
+from memcached_operator.engine.kind import Outcome, Plan
+from memcached_operator.engine.writes.apply import build_intent
+from memcached_operator.engine.writes.ownership import controller_reference, decide
 from memcached_operator.kube.compare import digest, encoded
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, next_try
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.ownership import controller_reference, decide
+from memcached_operator.world.snapshot import Resize, Snapshot
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import created
 

@@ -8,7 +8,7 @@ from memcached_operator import metrics
 from memcached_operator.app import image_gauges
 from memcached_operator.memcached.images import count_images
 from memcached_operator.memcachedproxy import images as of_proxies
-from memcached_operator.shared.images import ImageCounts
+from memcached_operator.parts.images import ImageCounts
 from unit.builders import memcached as cr_of
 from unit.builders import memcachedproxy
 

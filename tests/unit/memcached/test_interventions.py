@@ -3,11 +3,11 @@ from datetime import timedelta
 import pytest
 
 from memcached_api.shared.rules.placing import RESTARTED_AT
-from memcached_operator.cache import forms
-from memcached_operator.kind import Snapshot
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.interventions import interventions
-from memcached_operator.status.conditions import timestamp
+from memcached_operator.world import forms
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, memcached, owned
 
 UPDATES = "Pod resources updated by vpa-cache: container 0: memory request"

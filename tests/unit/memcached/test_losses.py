@@ -9,14 +9,14 @@ import pytest
 from memcached_api.memcached.changes.remedies import losing
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.remedies import Action, Direction, Remedy, assigned, corrected, lowered, text_of
+from memcached_operator.findings.creation import KEEP_REMEDY
+from memcached_operator.findings.creation_remedies import METADATA, REMEDIES
+from memcached_operator.findings.image_errors import ERRORS, OTHER
 from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
 from memcached_operator.memcached.images import problem_notice
 from memcached_operator.memcached.interventions import RECOMMENDED
 from memcached_operator.memcached.losses import loss_with
-from memcached_operator.shared.containers import STORAGE, SURGE
-from memcached_operator.workloads.problems.creation import KEEP_REMEDY
-from memcached_operator.workloads.problems.creation_remedies import METADATA, REMEDIES
-from memcached_operator.workloads.problems.image_errors import ERRORS, OTHER
+from memcached_operator.parts.containers import STORAGE, SURGE
 from unit.memcached.prices import ANY, CASES, DOWN, UP, Case, announced, expected
 
 

@@ -3,13 +3,14 @@
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.cache.cache import Cache
-from memcached_operator.kind import Plan, Snapshot
-from memcached_operator.kube.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
+from memcached_operator.engine.kind import Plan
+from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.retention import Retention
+from memcached_operator.world.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
+from memcached_operator.world.retention import Retention
+from memcached_operator.world.snapshot import Snapshot
+from memcached_operator.world.store import Store
 from unit.builders import NOW, slots
 
 KIND = memcached(Images("docker.io/library/memcached:1.6.45"))
@@ -170,7 +171,7 @@ def test_plan_without_a_proxy_that_uses_removed_slots_is_as_without_proxies() ->
 
 def test_children_of_kept_slots_are_cached_as_a_whole() -> None:
     """Otherwise, each reconcile would read them."""
-    cache = Cache(Retention([KIND]))
+    cache = Store(Retention([KIND]))
     cr = slots(3)
     cache.put(MEMCACHEDS, {**cr, "status": {**cr["status"], "replicas": 4}})
     entry = cache.entry(Key(MEMCACHEDS, "test", "cache"))

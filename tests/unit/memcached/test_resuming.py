@@ -6,12 +6,13 @@ from typing import Any, Final
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.kind import Outcome, Resize, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, key_of
 from memcached_operator.memcached.losses import THIS_REPLACES
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.shared.pause import RESUME
+from memcached_operator.parts.pause import RESUME
+from memcached_operator.world.snapshot import Resize, Snapshot
 from unit.builders import NOW, deleted, deployment, memcached
 from unit.memcached.updates.updating import OLD, created, with_status
 

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import PAUSED_ANNOTATION
-from memcached_operator.kind import PodUpdate, Snapshot
+from memcached_operator.engine.kind import PodUpdate
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.memcached.slots.pause import OUTDATED, UP_TO_DATE
 from memcached_operator.memcached.slots.rollout import rollout
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, memcached, owned
 
 COUNTS: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)

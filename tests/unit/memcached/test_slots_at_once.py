@@ -7,10 +7,11 @@ import pytest
 from memcached_api.images import Images
 from memcached_api.memcached.resolved import slots_at_once
 from memcached_api.memcached.types import decode_spec
-from memcached_operator.kind import Plan, Resize, Snapshot
+from memcached_operator.engine.kind import Plan
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.shared.foreign import FOREIGN
+from memcached_operator.parts.foreign import FOREIGN
+from memcached_operator.world.snapshot import Resize, Snapshot
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import NEW, OLD, created
 

@@ -8,7 +8,7 @@ from memcached_api.annotations import HELD_ANNOTATION, ORIGIN_ANNOTATION, PAUSED
 from memcached_api.images import Images
 from memcached_api.memcached.rules.spec import MAX_SERVICES, MAX_SLOTS
 from memcached_api.memcached.types import MEMCACHED
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -22,6 +22,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.plan import CONFLICT_DELAY, CREATION_DELAY, plan_with
 from memcached_operator.memcached.slots.pause import MAX_TEMPLATE_LENGTH, OUTDATED, UP_TO_DATE
 from memcached_operator.memcached.status import status_with
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW
 from unit.builders import memcached as cr_of
 

@@ -3,10 +3,12 @@ import pytest
 
 from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.memcached.types import MemcachedStatus
-from memcached_operator.kind import Outcome, Problem, Snapshot
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.engine.reporting.conditions import with_transition_times
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.status import status_with
-from memcached_operator.status.conditions import with_transition_times
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, container, memcached, pod, rolled_out, running_again, waiting
 
 status = status_with("cluster.example")

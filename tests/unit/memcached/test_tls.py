@@ -8,10 +8,11 @@ import pytest
 from memcached_api.images import Images
 from memcached_api.memcached.resolved import Ports, ports
 from memcached_api.memcached.types import decode_spec
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, memcached
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memcached_operator.memcached.desired.warm_restart import CACHE_PATH, SCRIPT, STOP, command
-from memcached_operator.shared.agent import MOUNT_PATH
+from memcached_operator.parts.agent import MOUNT_PATH
 from support import programs
 
 SHELLS: Mapping[str, list[str]] = {"dash": ["dash"], "bash": ["bash"], "busybox": ["busybox", "sh"]}

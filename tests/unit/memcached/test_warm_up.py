@@ -7,10 +7,11 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_api.memcached.warm_up import WarmUp, setting
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, deleted, memcached
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")

@@ -6,10 +6,11 @@ import pytest
 
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
-from memcached_operator.kind import Outcome, Snapshot
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, announced, memcachedproxy, pod, slots
 
 KIND = controller(Images("docker.io/library/memcached:1.6.45"))

@@ -7,7 +7,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from memcached_operator import metrics
 from memcached_operator.app import proxy_gauges
-from memcached_operator.kind import Outcome, Problem
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.gauges import states
 from unit.builders import NOW, memcachedproxy

@@ -4,11 +4,11 @@ import pytest
 
 from memcached_api.annotations import PINNED_IMAGE_ANNOTATION
 from memcached_api.images import Images
-from memcached_operator.kind import Snapshot
 from memcached_operator.kube.resource import DEPLOYMENTS, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.images import problem_notice
 from memcached_operator.memcachedproxy.references import reads
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, announced, memcachedproxy, slots
 from unit.memcachedproxy.test_plan import IMAGE, KEY, deployment
 

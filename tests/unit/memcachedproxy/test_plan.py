@@ -8,8 +8,8 @@ import pytest
 
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
-from memcached_operator.kind import Outcome, Plan, Snapshot
-from memcached_operator.kube.knowledge import NOT_SERVED
+from memcached_operator.engine.kind import Outcome, Plan
+from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
@@ -21,9 +21,10 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.shared.foreign import Budget
-from memcached_operator.workloads.selectors import Selector
+from memcached_operator.parts.foreign import Budget
+from memcached_operator.parts.workloads.selectors import Selector
+from memcached_operator.world.knowledge import NOT_SERVED
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, announced, memcached, memcachedproxy, slots
 
 IMAGE = "docker.io/library/memcached:1.6.45"

@@ -7,8 +7,7 @@ import pytest
 from memcached_api.memcached import memory
 from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE, server_connections
-from memcached_operator.kind import Problem, Snapshot
-from memcached_operator.kube.knowledge import NOT_SERVED
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
 from memcached_operator.memcachedproxy import ring
@@ -23,6 +22,8 @@ from memcached_operator.memcachedproxy.references import (
     shows,
     unavailable,
 )
+from memcached_operator.world.knowledge import NOT_SERVED
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import memcached, memcachedproxy, slots
 
 KEY = Key(MEMCACHEDS, "test", "cache")

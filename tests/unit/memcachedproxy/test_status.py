@@ -10,12 +10,14 @@ from memcached_api import conditions as c
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import MemcachedProxyStatus
-from memcached_operator.kind import Outcome, Problem, Snapshot
+from memcached_operator.engine.kind import Outcome
+from memcached_operator.engine.reporting.conditions import debounce_period, with_transition_times
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.status import RINGS, caches
-from memcached_operator.status.conditions import debounce_period, with_transition_times
+from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out
 
 STATUS = controller(Images("memcached:1.6.45"), "cluster.example").status

@@ -23,10 +23,7 @@ REMEDIES: Final[dict[str, dict[str, str]]] = {
 UNTRIED: Final[dict[str, list[str]]] = LIST["untried"]
 PAGES: Final = ("docs/troubleshoot.md", "docs/alerts.md")
 SOURCES: Final = (
-    *(
-        f"operator/memcached_operator/{name}"
-        for name in ("memcached", "appservice", "shared", "workloads", "status", "reconcile")
-    ),
+    *(f"operator/memcached_operator/{name}" for name in ("memcached", "appservice", "parts", "findings", "engine")),
     "agent/memcached_agent",
     "plugin/kubectl_memcached",
     "api/memcached_api/conditions.py",

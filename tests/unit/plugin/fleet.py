@@ -14,9 +14,9 @@ from kubectl_memcached.cluster.kubectl import failure
 from kubectl_memcached.commands import options, upgrade
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import owners, upgrading
+from memcached_operator.findings.failures import failures
+from memcached_operator.findings.rules import PodRules
 from memcached_operator.memcached.containers import CONTAINERS
-from memcached_operator.workloads.problems.failures import failures
-from memcached_operator.workloads.rules import PodRules
 from unit.plugin.conftest import Result, Run, invoked
 from unit.plugin.samples import NAMESPACE, RESOURCE, memcached, pod
 

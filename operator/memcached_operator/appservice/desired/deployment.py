@@ -11,8 +11,8 @@ from memcached_api.kubernetes import ResourceRequirements, canonical_env
 from memcached_api.quantity import canonical_resource_list
 from memcached_operator.appservice.desired.ports import container_ports
 from memcached_operator.kube.resource import Object
-from memcached_operator.shared.pods import drain
-from memcached_operator.workloads import children
+from memcached_operator.parts.pods import drain
+from memcached_operator.parts.workloads import children
 
 APP_NAME = "appservice"
 COMPONENT = "app"

@@ -4,7 +4,7 @@ from memcached_api.appservice.types import AppServiceSpec
 from memcached_operator.appservice.desired.deployment import APP_NAME, COMPONENT
 from memcached_operator.appservice.desired.ports import service_ports
 from memcached_operator.kube.resource import Object, nested_list
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 
 def service(cr: Object, spec: AppServiceSpec, live: Object | None) -> Object:

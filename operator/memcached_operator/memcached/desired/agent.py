@@ -6,8 +6,8 @@ from typing import Final
 from memcached_api.memcached.types import MemcachedSpec, has_insight, is_stable, serves_https
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets
-from memcached_operator.shared import agent as shared
-from memcached_operator.shared.agent import HTTPS_OPTION, MOUNT_PATH, PROBE_TIMEOUT, PROBES_PORT_NAME
+from memcached_operator.parts import agent as shared
+from memcached_operator.parts.agent import HTTPS_OPTION, MOUNT_PATH, PROBE_TIMEOUT, PROBES_PORT_NAME
 
 INSIGHT_OPTION: Final = "--insight"
 

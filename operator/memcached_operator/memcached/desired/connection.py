@@ -4,8 +4,8 @@ from memcached_api.memcached.resolved import Ports
 from memcached_operator.kube.resource import CONFIG_MAPS, Object
 from memcached_operator.memcached.addresses import CONNECTION_SUFFIX, fixed_servers, servers
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
-from memcached_operator.shared.dns import host
-from memcached_operator.workloads import children
+from memcached_operator.parts.dns import host
+from memcached_operator.parts.workloads import children
 
 
 def connection_name(cr: Object) -> str:

@@ -14,9 +14,9 @@ from memcached_operator.memcached.desired.pods import (
     with_pod_metadata,
     workload_pod,
 )
-from memcached_operator.shared.placement import strategy
-from memcached_operator.workloads import children
-from memcached_operator.workloads.pods import has_completed
+from memcached_operator.parts.placement import strategy
+from memcached_operator.parts.workloads import children
+from memcached_operator.world.pods import has_completed
 
 
 def deployment(cr: Object, spec: MemcachedSpec, images: Images) -> Object:

@@ -20,9 +20,9 @@ from memcached_api.memcached.warm_up import setting
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired import secrets, warm_restart
 from memcached_operator.memcached.desired.agent import agent, volumes
-from memcached_operator.shared import pods
-from memcached_operator.shared.pods import RESTRICTED
-from memcached_operator.workloads import children
+from memcached_operator.parts import pods
+from memcached_operator.parts.pods import RESTRICTED
+from memcached_operator.parts.workloads import children
 
 APP_NAME = "memcached"
 COMPONENT = "cache"

@@ -6,7 +6,7 @@ from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.kube.resource import PROMETHEUS_RULES, Object
 from memcached_operator.memcached.alerts.caches import GROUP, rules_of
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 
 def wanted_rules(spec: MemcachedSpec) -> Rules | None:

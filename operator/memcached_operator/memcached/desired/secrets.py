@@ -9,8 +9,8 @@ from typing import Final
 from memcached_api.memcached.resolved import ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
-from memcached_operator.shared import tls
-from memcached_operator.shared.tls import TLS_PATH, TLS_VOLUME, mount
+from memcached_operator.parts import tls
+from memcached_operator.parts.tls import TLS_PATH, TLS_VOLUME, mount
 
 AUTH_VOLUME: Final = "auth"
 AUTH_PATH: Final = "/etc/memcached/auth"

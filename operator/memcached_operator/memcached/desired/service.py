@@ -9,7 +9,7 @@ from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.addresses import slot_name
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, named_ports
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 """The label that Kubernetes sets on each pod of a StatefulSet."""

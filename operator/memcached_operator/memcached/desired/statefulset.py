@@ -6,7 +6,7 @@ from memcached_api.images import Images
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.pods import APP_NAME, COMPONENT, with_pod_metadata, workload_pod
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 
 def statefulset(cr: Object, spec: MemcachedSpec, images: Images) -> Object:

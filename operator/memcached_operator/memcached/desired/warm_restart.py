@@ -13,7 +13,7 @@ from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical
 from memcached_operator.kube.resource import Object
-from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
+from memcached_operator.parts.agent import MOUNT_PATH, VOLUME
 
 CACHE_VOLUME: Final = "cache"
 CACHE_PATH: Final = "/cache"

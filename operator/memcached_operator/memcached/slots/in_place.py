@@ -19,8 +19,8 @@ from memcached_operator.memcached.desired.pods import changeable_arguments
 from memcached_operator.memcached.desired.warm_restart import args
 from memcached_operator.memcached.updates.origin import digest, with_origin
 from memcached_operator.memcached.updates.target import InPlace
-from memcached_operator.shared.agent import CONTAINER as AGENT
-from memcached_operator.workloads import children
+from memcached_operator.parts.agent import CONTAINER as AGENT
+from memcached_operator.parts.workloads import children
 
 IN_PLACE: Final = InPlace(
     annotations=(WARM_UP_ANNOTATION, MEMORY_ANNOTATION, ARGS_ANNOTATION),

@@ -11,7 +11,7 @@ from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.compare import covers, digest, encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.desired.pods import memcached_ports
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
 """The values of PAUSED_ANNOTATION: whether the spec has another pod template, which is written after the pause."""

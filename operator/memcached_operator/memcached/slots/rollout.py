@@ -9,14 +9,15 @@ from datetime import datetime
 from typing import Any
 
 from memcached_api.annotations import PAUSED_ANNOTATION
-from memcached_operator.kind import PodUpdate, Snapshot
+from memcached_operator.engine.kind import PodUpdate
+from memcached_operator.findings.rollout import Rollout, counted
 from memcached_operator.kube.resource import STATEFULSETS, Object, nested_list, nested_map
 from memcached_operator.memcached import warm_up
 from memcached_operator.memcached.slots.pause import OUTDATED
-from memcached_operator.shared import agent
-from memcached_operator.workloads.pods import is_active, is_unreported, serves
-from memcached_operator.workloads.rollout import Rollout, counted
-from memcached_operator.workloads.statefulset import with_progress
+from memcached_operator.parts import agent
+from memcached_operator.parts.workloads.statefulset import with_progress
+from memcached_operator.world.pods import is_active, is_unreported, serves
+from memcached_operator.world.snapshot import Snapshot
 
 MAX_NAMES = 3
 """Maximum names of pods in a message."""

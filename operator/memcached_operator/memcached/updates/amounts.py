@@ -8,7 +8,7 @@ from memcached_api.memcached.changes.resizing import PARTS, Amounts
 from memcached_api.quantity import parse_quantity
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.workloads.pods import condition_of, container_status
+from memcached_operator.world.pods import condition_of, container_status
 
 MAX_CAUSE: Final = 300
 """Characters of a message of a node."""

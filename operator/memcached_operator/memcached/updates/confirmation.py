@@ -8,8 +8,19 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
+from memcached_operator.findings.failures import (
+    IMAGE_REASONS,
+    RECOVERY_PERIOD,
+    START_REASONS,
+    failures,
+    image_problem,
+    logs,
+)
+from memcached_operator.findings.rollout import PROGRESS_DEADLINE
+from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.kube.times import past_time
 from memcached_operator.memcached.updates.amounts import MAX_CAUSE
 from memcached_operator.memcached.updates.observed import (
     never_started,
@@ -28,18 +39,7 @@ from memcached_operator.memcached.updates.record import (
     record_of,
 )
 from memcached_operator.memcached.updates.target import Target
-from memcached_operator.workloads.pods import condition_of, container_status
-from memcached_operator.workloads.problems.failures import (
-    IMAGE_REASONS,
-    RECOVERY_PERIOD,
-    START_REASONS,
-    failures,
-    image_problem,
-    logs,
-)
-from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
-from memcached_operator.workloads.rules import PodRules
-from memcached_operator.workloads.times import past_time
+from memcached_operator.world.pods import condition_of, container_status
 
 SETTLED: Final = timedelta(seconds=10)
 """The time that a container must run to be one of the changed pod: a kubelet that was just starting it ran the previous

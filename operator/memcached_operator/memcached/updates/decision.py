@@ -7,15 +7,17 @@ from typing import Final
 
 from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.memcached.rules.spec import MAX_SLOTS
-from memcached_operator.kind import PodStep, PodUpdate, Problem, Resize
+from memcached_operator.engine.kind import PodStep, PodUpdate
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.kube.times import earliest
 from memcached_operator.memcached.updates.origin import origin_of
 from memcached_operator.memcached.updates.record import is_unreadable
 from memcached_operator.memcached.updates.slot import assess, is_lost
 from memcached_operator.memcached.updates.state import UNKNOWN, Slot, SlotState
 from memcached_operator.memcached.updates.target import InPlace, Target
-from memcached_operator.workloads.pods import is_active
-from memcached_operator.workloads.times import earliest
+from memcached_operator.world.pods import is_active
+from memcached_operator.world.snapshot import Resize
 
 MAX_DOING: Final = 3
 """Maximum pods whose state is reported."""

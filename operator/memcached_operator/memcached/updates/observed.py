@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.kube.times import past_time
 from memcached_operator.memcached.updates.target import REVISION_LABEL
-from memcached_operator.workloads.pods import condition_of, container_status, serves
-from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
-from memcached_operator.workloads.times import past_time
+from memcached_operator.world.pods import condition_of, container_status, serves
 
 RESTARTING: Final = timedelta(seconds=60)
 """The time for which an ended container delays a change. A kubelet restarts it, or waits with it, within seconds."""

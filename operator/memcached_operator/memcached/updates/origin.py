@@ -13,7 +13,7 @@ from memcached_api.memcached.changes.resizing import Amounts, are_amounts, shape
 from memcached_operator.kube.compare import encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.amounts import amounts_of, plain
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 Digest = Callable[[Mapping[str, Amounts]], str]
 """`Origin.fixed` of a pod template as a function of the amounts of its containers, in their order."""

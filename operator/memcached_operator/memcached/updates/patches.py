@@ -8,7 +8,8 @@ import msgspec
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.memcached.changes.resizing import Amounts
-from memcached_operator.kind import PodStep
+from memcached_operator.engine.kind import PodStep
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.amounts import names_of, spec_amounts
 from memcached_operator.memcached.updates.confirmation import has_restarted, seconds_until_confirmed
@@ -16,8 +17,7 @@ from memcached_operator.memcached.updates.observed import revision_of
 from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
 from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
-from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads.pods import container_status
+from memcached_operator.world.pods import container_status
 
 UNDO: Final = "Set the previous values again"
 UNDO_ADDED: Final = (

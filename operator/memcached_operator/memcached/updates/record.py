@@ -16,7 +16,7 @@ from memcached_api.image import is_reference
 from memcached_api.memcached.changes.resizing import PARTS, are_amounts
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import nested_list, nested_map
-from memcached_operator.workloads.times import time_of
+from memcached_operator.kube.times import time_of
 
 MAX_MESSAGE: Final = 700
 """Characters of a message in a record: more than the longest one, so that none is cut within quotes."""

@@ -12,7 +12,8 @@ import msgspec
 
 from memcached_api import conditions as c
 from memcached_api.memcached.changes.resizing import Amounts
-from memcached_operator.kind import Resize
+from memcached_operator.engine.reporting.conditions import timestamp
+from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import patches
 from memcached_operator.memcached.updates.amounts import (
@@ -36,8 +37,7 @@ from memcached_operator.memcached.updates.origin import Origin, origin_of
 from memcached_operator.memcached.updates.record import UpdateRecord, age, next_try
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
-from memcached_operator.status.conditions import timestamp
-from memcached_operator.workloads.rollout import PROGRESS_DEADLINE
+from memcached_operator.world.snapshot import Resize
 
 RESIZING: Final = "is being resized"
 MINUTE: Final = timedelta(minutes=1)

@@ -9,6 +9,7 @@ import msgspec
 from memcached_api import conditions as c
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object
+from memcached_operator.kube.times import earliest
 from memcached_operator.memcached.updates import confirmation, observed, patches, resizing
 from memcached_operator.memcached.updates.confirmation import Wait
 from memcached_operator.memcached.updates.origin import Origin, origin_of
@@ -16,7 +17,6 @@ from memcached_operator.memcached.updates.record import UpdateRecord, ends, is_u
 from memcached_operator.memcached.updates.resizing import has_other_amounts
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
-from memcached_operator.workloads.times import earliest
 
 REPLACING: Final = "is being replaced"
 

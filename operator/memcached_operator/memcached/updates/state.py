@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from memcached_operator.kind import PodStep, Problem
+from memcached_operator.engine.kind import PodStep
+from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Object
 
 UNKNOWN: Final = 60.0

@@ -6,10 +6,10 @@ from typing import Final
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.memcached.changes.resizing import Amounts, can_resize, shape
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import Digest, Origin
 from memcached_operator.memcached.warm_up import timeout_of
+from memcached_operator.world.snapshot import Resize
 
 REVISION_LABEL: Final = "controller-revision-hash"
 """Label of a pod: the revision of the pod template. The StatefulSet counts a pod with its latest one as updated."""

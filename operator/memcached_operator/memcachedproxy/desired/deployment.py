@@ -19,11 +19,11 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.routes import routes
 from memcached_operator.memcachedproxy.references import Slots
 from memcached_operator.memcachedproxy.ring import Ring
-from memcached_operator.shared import agent, pods
-from memcached_operator.shared.agent import MOUNT_PATH, VOLUME
-from memcached_operator.shared.placement import strategy
-from memcached_operator.shared.pods import RESTRICTED, drain
-from memcached_operator.shared.tls import (
+from memcached_operator.parts import agent, pods
+from memcached_operator.parts.agent import MOUNT_PATH, VOLUME
+from memcached_operator.parts.placement import strategy
+from memcached_operator.parts.pods import RESTRICTED, drain
+from memcached_operator.parts.tls import (
     TLS_PATH,
     TLS_VOLUME,
     agent_tls_options,
@@ -32,7 +32,7 @@ from memcached_operator.shared.tls import (
     tls_options,
     tls_volume,
 )
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 APP_NAME: Final = "memcached-proxy"
 COMPONENT: Final = "proxy"

@@ -3,7 +3,7 @@
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, Service
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, PORT_NAME
-from memcached_operator.workloads import children
+from memcached_operator.parts.workloads import children
 
 
 def service(cr: Object, spec: MemcachedProxySpec) -> Object:

@@ -16,9 +16,9 @@ from faults.rules import ActiveRule, Rule
 from faults.sandbox import MAX_POLL, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.state import is_ready
 from memcached_api import conditions as c
+from memcached_operator.engine.reporting.writer import STATUS_PERIOD
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.status.writer import STATUS_PERIOD
 from support.lists import listed
 
 UPDATE_TIMEOUT = 240.0

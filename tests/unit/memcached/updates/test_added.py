@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.origin import digest
 from memcached_operator.memcached.updates.patches import DENIED_ADDED, UNDO_ADDED
 from memcached_operator.memcached.updates.record import UpdateRecord
+from memcached_operator.world.snapshot import Resize
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, changed, kind, read
 from unit.memcached.updates.updating import LATER, NEW, OLD, RULES, created, decided, with_condition
 

@@ -7,11 +7,11 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from memcached_operator.kind import Resize
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.memcached.updates.record import UpdateRecord
-from memcached_operator.status.conditions import timestamp
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW
 from unit.memcached.updates.updating import (
     ARGS,

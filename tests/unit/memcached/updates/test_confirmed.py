@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.confirmation import is_failing
 from memcached_operator.memcached.updates.origin import Origin
 from memcached_operator.memcached.updates.record import LONG_AGO, Ran, UpdateRecord, age
 from memcached_operator.memcached.updates.target import Target
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import BEFORE, changed, kind
 from unit.memcached.updates.updating import (

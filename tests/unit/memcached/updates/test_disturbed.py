@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from memcached_api.annotations import ORIGIN_ANNOTATION, RECORD_ANNOTATION
-from memcached_operator.kind import Resize
+from memcached_operator.findings.failures import failures
+from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.origin import origin_of, with_origin
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord
-from memcached_operator.workloads.problems.failures import failures
-from memcached_operator.workloads.rules import PodRules
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import (
     AMOUNTS,

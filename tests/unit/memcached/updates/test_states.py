@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
 from memcached_operator.memcached.updates.observed import never_started, seconds_until_broken
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_try
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
 from unit.memcached.updates.updating import (

@@ -8,11 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
-from memcached_operator.kind import PodStep, Resize
+from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
 from memcached_operator.memcached.updates.origin import origin_of, with_origin
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW
 from unit.memcached.updates.updating import (
     ARGS,

@@ -3,12 +3,12 @@
 from typing import Any
 
 from memcached_api.annotations import RECORD_ANNOTATION
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import STATEFULSETS, Object
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.memcached.updates.origin import with_origin
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, annotation
 from memcached_operator.memcached.updates.target import InPlace
+from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW, owned
 
 OLD, NEW = "cache-old", "cache-new"

@@ -12,14 +12,15 @@ from typing import Any, Final, cast
 
 from memcached_api.annotations import OWN_PREFIX
 from memcached_api.images import Images
-from memcached_operator.kind import Outcome, Plan, PodStep, Resize, Snapshot
+from memcached_operator.engine.kind import Outcome, Plan, PodStep
+from memcached_operator.engine.reporting.conditions import with_transition_times
+from memcached_operator.engine.writes.apply import build_intent
+from memcached_operator.engine.writes.ownership import Action, decide
 from memcached_operator.kube.compare import fingerprint
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.reconcile.apply import build_intent
-from memcached_operator.reconcile.ownership import Action, decide
-from memcached_operator.status.conditions import with_transition_times
+from memcached_operator.world.snapshot import Resize, Snapshot
 from support.kubelet import MEMCACHED
 from unit.builders import NOW, memcached, owned
 from unit.memcached.walks.kubelet import Kubelet, Nodes

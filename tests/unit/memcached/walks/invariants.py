@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
 from memcached_api.memcached.changes.resizing import Amounts
-from memcached_operator.kind import PodStep, Resize
+from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, names_of, spec_amounts
+from memcached_operator.world.snapshot import Resize
 from support.kubelet import MEMCACHED
 from unit.memcached.walks.cluster import CR, SET, Cluster
 

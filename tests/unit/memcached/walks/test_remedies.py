@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.patches import UNDO_ADDED
+from memcached_operator.world.snapshot import Resize
 from unit.memcached.walks.cluster import CR, Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_walks import first_spec

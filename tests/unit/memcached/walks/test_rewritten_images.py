@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from memcached_operator.kind import Resize
+from memcached_operator.engine.reporting.conditions import reported_transitions
+from memcached_operator.engine.reporting.reports import Report, of_condition
 from memcached_operator.kube.resource import Object
-from memcached_operator.status.conditions import reported_transitions
-from memcached_operator.status.reports import Report, of_condition
+from memcached_operator.world.snapshot import Resize
 from unit.memcached.walks.cluster import Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_remedies import MINUTE, REPLACE, restart, spec

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import pytest
 
-from memcached_operator.kind import PodStep, Resize
+from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.confirmation import REPLACE_IT
 from memcached_operator.memcached.updates.patches import CAPACITY_REMEDY, DENIED_ADDED, DENIED_REMEDY
+from memcached_operator.world.snapshot import Resize
 from unit.memcached.walks.cluster import OPERATOR, Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_remedies import LIMITED, MINUTE, MORE, REPLACE, request_less, restart, set_back, spec

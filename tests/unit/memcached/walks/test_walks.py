@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, ORIGIN_ANNOTATION, RECORD_ANNOTATION
-from memcached_operator.kind import Resize
 from memcached_operator.kube.resource import Object
+from memcached_operator.world.snapshot import Resize
 from support.kubelet import AGENT, MEMCACHED
 from unit.memcached.walks.cluster import CR, SET, Cluster
 from unit.memcached.walks.invariants import Checks

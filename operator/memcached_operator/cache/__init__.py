@@ -1,1 +1,0 @@
-"""The cache of watched objects, updated by watch events and by responses to writes."""

@@ -1,0 +1,106 @@
+"""The images of an object: those of its spec, or those that the operator chose for it when it was created.
+
+And the numbers of objects by their images, for metrics.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
+from memcached_api.image import is_reference
+from memcached_api.images import Images
+from memcached_api.shared.agent import Agent
+from memcached_operator.findings.rules import specs_of
+from memcached_operator.kube.resource import Object, nested_map
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The images of an object. `pins`: annotations of its workload that keep those that its spec does not name.
+
+    `forged`: the names of those whose live value another client has changed to what is not an image.
+    """
+
+    images: Images
+    pins: dict[str, str]
+    forged: tuple[str, ...] = ()
+
+
+def chosen(image: str | None, agent: Agent | None, live: Object | None, defaults: Images, *, has_agent: bool) -> Chosen:
+    """The images of an object, from the fields `image` and `agent` of its spec.
+
+    `live`: its workload, or None. `defaults`: those of this release. `has_agent`: whether its pods have an agent.
+    """
+    pins: dict[str, str] = {}
+    if not image:
+        pins[PINNED_IMAGE_ANNOTATION] = pinned_image(live) or defaults.memcached
+    if has_agent and not (agent and agent.image):
+        pins[PINNED_AGENT_ANNOTATION] = pinned_image(live, PINNED_AGENT_ANNOTATION) or defaults.agent
+    images = Images(
+        image or pins[PINNED_IMAGE_ANNOTATION],
+        (agent and agent.image) or pins.get(PINNED_AGENT_ANNOTATION, ""),
+    )
+    recorded = nested_map(live or {}, "metadata", "annotations")
+    return Chosen(images, pins, tuple(name for name in pins if not is_reference(recorded.get(name, pins[name]))))
+
+
+def forged_notices(choice: Chosen, live: Object) -> Iterator[str]:
+    """A notice for each annotation of the workload that another client has changed to what is not an image."""
+    for name in choice.forged:
+        yield (
+            f"{live['kind']} {live['metadata']['name']}: another client changed the annotation {name}, which is not an "
+            "image; the operator ignores it, and writes its default image"
+        )
+
+
+def live_image(live: Object | None, container: str) -> str:
+    """The image of a container in a workload, which a pause keeps; empty without one."""
+    template = nested_map(live or {}, "spec", "template")
+    return next((each["image"] for each in specs_of(template, "containers", container)), "")
+
+
+def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:
+    """The image that this or an earlier release of the operator chose for an object that names none.
+
+    `live`: its workload, or None. An annotation that is not an image is ignored: another client can change it.
+    """
+    image = None if live is None else nested_map(live, "metadata", "annotations").get(annotation)
+    return image if image is not None and is_reference(image) else None
+
+
+class ImageCounts(NamedTuple):
+    """Numbers of objects, by their images. They are only reported, as metrics."""
+
+    outdated: int
+    """With a `spec.image` that is not the default."""
+    problems: int
+    """With a workload that runs a memcached with known problems."""
+    outdated_agents: int
+    """With an agent whose `spec.agent.image` is not the default."""
+
+    def with_others(self, others: "ImageCounts") -> "ImageCounts":
+        """The sum of the numbers of two kinds."""
+        return ImageCounts(*(one + other for one, other in zip(self, others, strict=True)))
+
+
+def count_images(
+    objects: Iterable[tuple[Object, str]],
+    defaults: Images,
+    asks_for_agent: Callable[[Mapping[str, Any]], bool],
+    has_problems: Callable[[Mapping[str, Any], str], bool],
+) -> ImageCounts:
+    """Count all in one walk over the objects, each with the image in its workload: a pause keeps that, or an annotation
+    pins it. Each is decoded when it is reached.
+
+    `defaults`: the images of this release. `asks_for_agent`: of a spec. `has_problems`: of a spec and that image.
+    """
+    outdated = problems = outdated_agents = 0
+    for obj, running in objects:
+        spec = nested_map(obj, "spec")
+        outdated += spec.get("image", defaults.memcached) != defaults.memcached
+        problems += has_problems(spec, running)
+        outdated_agents += asks_for_agent(spec) and (
+            nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent
+        )
+    return ImageCounts(outdated, problems, outdated_agents)

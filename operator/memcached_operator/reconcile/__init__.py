@@ -1,1 +1,0 @@
-"""Reconciliation: the manager, the reconciler, and the decisions about each child."""

@@ -1,1 +1,0 @@
-"""Deployments, Services and pods of every kind: building children, and reading their state."""

@@ -1,0 +1,431 @@
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, cast
+
+import pytest
+
+from memcached_operator.engine.events.pods import MountEvents, PullEvents
+from memcached_operator.engine.events.reader import MAX_BYTES
+from memcached_operator.findings.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
+from memcached_operator.kube.client import ApiClient, ApiError, Page
+from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
+from memcached_operator.world.snapshot import Snapshot
+from unit.builders import MEMCACHEDS, NOW, memcached, pod, waiting
+from unit.findings.test_mounts import event, running, stuck
+
+KEY = Key(MEMCACHEDS, "test", "cache")
+FORBIDDEN = ApiError(403, "Forbidden", "events is forbidden")
+BUSY = ApiError(429, "TooManyRequests", "later", retry_after=90)
+REPORTED: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "SecretUnavailable"}]}
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An event loop with a clock that tests move."""
+
+    now = 1000.0
+
+    def time(self) -> float:
+        """Seconds of the virtual clock."""
+        return self.now
+
+
+class World:
+    """An API server with Events, and the reads of Events."""
+
+    def __init__(self, reader: type[MountEvents] | type[PullEvents] = MountEvents) -> None:
+        self.events: list[Object] = [event()]
+        self.error: Exception | None = None
+        self.hangs = False
+        self.pages = [1000]  # bytes of each page, which has all Events
+        self.reads: list[tuple[Resource, str | None, str, int]] = []
+        self.changed: Counter[Key] = Counter()
+        self.reader: MountEvents | PullEvents = reader(cast("ApiClient", self), lambda key: self.changed.update([key]))
+
+    async def list(
+        self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
+    ) -> AsyncGenerator[Page]:
+        """The Events, or the error."""
+        self.reads.append((resource, namespace, selector + fields, limit))
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.error is not None:
+            raise self.error
+        for size in self.pages:
+            yield Page(iter(self.events), len(self.events), size, "1")
+
+    def reconcile(self, *pods: Object, key: Key = KEY, **cr: Any) -> tuple[Object, ...]:
+        """What a reconcile does: it gets the known Events."""
+        return self.reader.of(key, Snapshot({**memcached(key.name), **cr}, pods=pods), NOW)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Move the clock, and let everything happen that is due."""
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.now += seconds
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+def run(scenario: Callable[[World], Any], reader: type[MountEvents] | type[PullEvents] = MountEvents) -> World:
+    """Run a scenario while the readers run."""
+
+    async def main() -> World:
+        world = World(reader)
+        task = asyncio.create_task(world.reader.run())
+        await scenario(world)
+        assert not task.done(), task.exception()
+        task.cancel()
+        return world
+
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        return runner.run(main())
+
+
+def test_events_of_a_waiting_pod_are_read_once_per_minute() -> None:
+    async def scenario(world: World) -> None:
+        assert world.reconcile(stuck()) == ()
+        await world.pass_time(0)
+        assert world.reads == [
+            (EVENTS, "test", "involvedObject.uid=sessions-0,reason=FailedMount,source=kubelet", MAX_EVENTS),
+        ]
+        assert world.changed == {KEY: 1}
+        for _ in range(5):
+            assert world.reconcile(stuck()) == (event(),)
+            await world.pass_time(READ_PERIOD / 6)
+        assert len(world.reads) == 1
+        await world.pass_time(READ_PERIOD / 6)
+        assert len(world.reads) == 2
+        # Without a reconcile, too.
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 3
+        assert world.changed == {KEY: 1}
+
+    run(scenario)
+
+
+def test_changed_events_are_reported() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.events = [event(seen=1)]
+        await world.pass_time(READ_PERIOD)
+        assert world.changed == {KEY: 2}
+        assert world.reconcile(stuck()) == (event(seen=1),)
+
+    run(scenario)
+
+
+def test_normal_start_reads_nothing() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck(since=1))
+        await world.pass_time(START_PERIOD - 2)
+        world.reconcile(running())
+        await world.pass_time(RUNNING_PERIOD / 2)
+        assert world.reads == []
+
+    run(scenario)
+
+
+def test_pod_that_keeps_waiting_is_read_without_another_reconcile() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck(since=1))
+        await world.pass_time(START_PERIOD - 1)
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_timer_of_an_earlier_pod_does_not_cause_an_early_read() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck("sessions-0", since=9))
+        world.reconcile(stuck("sessions-1", since=1))
+        await world.pass_time(START_PERIOD - 9)
+        assert world.reads == []
+        await world.pass_time(START_PERIOD)
+        assert "sessions-1" in world.reads[0][2]
+
+    run(scenario)
+
+
+def test_running_pods_are_read_only_by_a_reconcile_after_the_period() -> None:
+    """Neither a start of the controller nor the passing of time causes a read."""
+
+    async def scenario(world: World) -> None:
+        world.events = []
+        for seconds in (RUNNING_PERIOD - 1, 10 * RUNNING_PERIOD):
+            world.reconcile(running())
+            await world.pass_time(seconds)
+            assert world.reads == []
+        for expected in (1, 2):
+            for _ in range(9):
+                world.reconcile(running())
+                await world.pass_time(RUNNING_PERIOD / 10)
+                assert len(world.reads) == expected
+            for _ in range(9):
+                await world.pass_time(RUNNING_PERIOD)
+            assert len(world.reads) == expected
+
+    run(scenario)
+
+
+def test_timer_of_a_waiting_pod_causes_no_read_after_its_start() -> None:
+    async def scenario(world: World) -> None:
+        world.events = []
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.reconcile(running())
+        for _ in range(9):
+            await world.pass_time(RUNNING_PERIOD)
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_pod_that_starts_to_wait_during_a_read_is_read_after_a_minute() -> None:
+    async def scenario(world: World) -> None:
+        world.events = []
+        original = world.list
+
+        async def list_while_a_pod_is_replaced(*arguments: Any, **options: Any) -> AsyncGenerator[Page]:
+            world.reconcile(stuck("sessions-1"))
+            async for page in original(*arguments, **options):
+                yield page
+
+        world.reconcile(running())
+        await world.pass_time(RUNNING_PERIOD)
+        world.list = list_while_a_pod_is_replaced
+        world.reconcile(running())
+        await world.pass_time(0)
+        world.list = original
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 2
+        assert "sessions-1" in world.reads[1][2]
+
+    run(scenario)
+
+
+def test_deleted_and_healthy_objects_are_not_read() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile()
+        world.reconcile(stuck(since=9))
+        world.reader.forget(KEY)
+        await world.pass_time(READ_PERIOD)
+        world.reconcile(stuck(since=9))
+        world.reconcile()
+        await world.pass_time(READ_PERIOD)
+        assert world.reads == []
+
+    run(scenario)
+
+
+def test_limit_of_the_rate_holds_for_replaced_pods() -> None:
+    async def scenario(world: World) -> None:
+        for number in range(6):
+            world.reconcile(stuck(f"sessions-{number}"))
+            await world.pass_time(READ_PERIOD / 7)
+            world.reconcile()
+        assert len(world.reads) == 1
+
+    run(scenario)
+
+
+def test_status_that_reports_a_missing_secret_is_held_until_the_first_read() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(running(), status=REPORTED)
+        assert world.reader.delays_status(KEY)
+        await world.pass_time(0)
+        assert world.changed == {KEY: 1}
+        world.reconcile(running(), status=REPORTED)
+        assert not world.reader.delays_status(KEY)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("error", [FORBIDDEN, BUSY])
+def test_failed_read_releases_a_held_status(error: ApiError) -> None:
+    async def scenario(world: World) -> None:
+        world.error = error
+        assert world.reconcile(stuck(), status=REPORTED) == ()
+        assert world.reader.delays_status(KEY)
+        await world.pass_time(0)
+        assert world.changed == {KEY: 1}
+        assert world.reconcile(stuck(), status=REPORTED) == ()
+        assert not world.reader.delays_status(KEY)
+
+    run(scenario)
+
+
+def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        world.error = ValueError("defect")
+        world.reconcile(stuck(), status=REPORTED)
+        for seconds in (0, 1, 2, 4):
+            await world.pass_time(seconds)
+        assert 2 <= len(world.reads) <= 4
+        assert world.changed == {KEY: 1}
+        world.reconcile(stuck(), status=REPORTED)
+        assert not world.reader.delays_status(KEY)
+        world.error = None
+        other = Key(MEMCACHEDS, "test", "other")
+        world.reconcile(stuck(), key=other)
+        await world.pass_time(2 * READ_PERIOD)
+        assert world.changed == {KEY: 2, other: 1}
+        assert world.reconcile(stuck()) == (event(),)
+
+    run(scenario)
+    assert "Memcached test/cache: unexpected error in mount-events, please report it; retrying in" in caplog.text
+
+
+def test_other_statuses_are_not_held() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        assert not world.reader.delays_status(KEY)
+        assert not world.reader.delays_status(Key(MEMCACHEDS, "test", "other"))
+
+    run(scenario)
+
+
+def test_known_events_are_kept_if_a_read_fails() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.error = BUSY
+        await world.pass_time(READ_PERIOD)
+        assert world.reconcile(stuck()) == (event(),)
+
+    run(scenario)
+
+
+def test_retry_after_is_respected() -> None:
+    async def scenario(world: World) -> None:
+        world.error = BUSY
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.error = None
+        world.reconcile(stuck())
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 1
+        await world.pass_time(30)
+        assert len(world.reads) == 2
+
+    run(scenario)
+
+
+def test_missing_permission_is_logged_once_per_namespace(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        world.error = FORBIDDEN
+        for name in ("a", "b"):
+            world.reconcile(stuck(), key=Key(MEMCACHEDS, "test", name))
+        await world.pass_time(0)
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 4
+
+    run(scenario)
+    messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
+    assert messages == [f"cannot list Events in namespace 'test', so {MountEvents.consequence}: events is forbidden"]
+
+
+def test_other_errors_are_logged_with_the_object(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        world.error = BUSY
+        world.reconcile(stuck())
+        await world.pass_time(0)
+
+    run(scenario)
+    assert "Memcached test/cache: cannot list the Events of its pods: later" in caplog.text
+
+
+def test_response_that_never_arrives_does_not_block_a_reconcile_or_another_namespace() -> None:
+    async def scenario(world: World) -> None:
+        world.hangs = True
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.hangs = False
+        other = Key(MEMCACHEDS, "elsewhere", "other")
+        world.reconcile(stuck("sessions-1"), key=other)
+        world.events = [event(uid="sessions-1")]
+        await world.pass_time(0)
+        assert world.reconcile(stuck("sessions-1"), key=other) == (event(uid="sessions-1"),)
+
+    run(scenario)
+
+
+def test_object_deleted_during_a_read_is_not_enqueued() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck())
+        original, reader = world.list, world.reader
+
+        async def list_and_forget(*arguments: Any, **options: Any) -> AsyncGenerator[Page]:
+            reader.forget(KEY)
+            async for page in original(*arguments, **options):
+                yield page
+
+        world.list = list_and_forget
+        await world.pass_time(0)
+        assert len(world.reads) == 1
+        assert world.changed == {}
+
+    run(scenario)
+
+
+def test_events_of_a_flood_are_not_all_read(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
+        world.pages = [MAX_BYTES // 2 + 1] * 9
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        assert world.reconcile(stuck()) == (event(), event())
+
+    run(scenario)
+    assert "Events in namespace 'test': only 4 MiB of those about one object are read" in caplog.text
+
+
+UNAVAILABLE: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
+
+
+IMAGE = "example.com/memcached:1"
+
+
+def backing_off(name: str) -> Object:
+    """A pod whose image is pulled again later."""
+    return pod(name, containerStatuses=[waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')])
+
+
+def pulled(uid: str) -> Object:
+    """The Event about the attempt before."""
+    of = {"involvedObject": {"uid": uid}, "message": f'Failed to pull image "{IMAGE}": no such host'}
+    return {**event(), **of, "lastTimestamp": "2020-01-01T00:00:00Z"}
+
+
+def test_image_without_an_error_is_read_before_the_status_is_written_again() -> None:
+    async def scenario(world: World) -> None:
+        for name in ("a", "b"):  # the pods are replaced, with another image
+            world.events = [pulled(name)]
+            world.reconcile(backing_off(name), status=UNAVAILABLE)
+            assert world.reader.delays_status(KEY)
+            await world.pass_time(0)
+            (known,) = world.reconcile(backing_off(name), status=UNAVAILABLE)
+            assert known["involvedObject"]["uid"] == name
+            assert not world.reader.delays_status(KEY)
+        fields = "involvedObject.uid={},reason=Failed,source=kubelet"
+        assert [each for _, _, each, _ in world.reads] == [fields.format("a"), fields.format("b")]
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 3
+        world.reconcile(pod(), status=UNAVAILABLE)
+        await world.pass_time(9 * READ_PERIOD)
+        assert len(world.reads) == 3
+
+    run(scenario, PullEvents)
+
+
+def test_status_of_an_image_with_an_error_is_not_held() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(running(), status=UNAVAILABLE)
+        assert not world.reader.delays_status(KEY)
+        await world.pass_time(0)
+        assert world.reads == []
+
+    run(scenario, PullEvents)

@@ -1,0 +1,354 @@
+"""Children that other clients keep changing: who is named, when, and how often a change is reverted."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from memcached_api.images import Images
+from memcached_api.shared.rules.placing import RESTARTED_AT
+from memcached_operator.engine.reconciler import gather
+from memcached_operator.engine.writes import reverts
+from memcached_operator.engine.writes.apply import Applier, build_intent
+from memcached_operator.engine.writes.result import Result
+from memcached_operator.engine.writes.reverts import AGAIN, CALM, LIMIT, MAX_CAUSES, PERIOD, WINDOW, Report, Reverts
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
+from memcached_operator.memcached.controller import memcached as memcached_kind
+from memcached_operator.memcached.interventions import restart
+from support.stores import whole_store
+from unit.builders import LABELS, memcached
+from unit.fakes import Api
+
+KEY = Key(DEPLOYMENTS, "test", "cache")
+CHANGED: Object = {"f:spec": {"f:replicas": {}, "f:minReadySeconds": {}}}
+
+
+def reported(uid: str = "cr") -> Object:
+    """A Memcached whose status is up to date."""
+    return {**memcached(uid=uid), "status": {"observedGeneration": 1}}
+
+
+def desired(cr: Object, **spec: Any) -> Object:
+    """The intent for the Deployment."""
+    meta = {"name": "cache", "labels": LABELS}
+    return build_intent(cr, {"kind": "Deployment", "metadata": meta, "spec": {"replicas": 3, **spec}})
+
+
+class Fight:
+    """Another client changes the number of pods, and the controller reverts it. `now`: in seconds."""
+
+    def __init__(self, manager: str = "kubectl") -> None:
+        self.now, self.reads, self.manager, self.key = 0.0, 0, manager, KEY
+        self.reverts = Reverts(self.read)
+        self.reverts.clock = lambda: self.now
+        self.cr, self.child = reported(), desired(reported())
+        self.changed: Object = {"spec": {"replicas": 0}}
+
+    async def read(self, _: Key) -> Object:
+        """The child with its field managers."""
+        self.reads += 1
+        entry: Object = {"manager": self.manager, "operation": "Update", "subresource": "scale", "fieldsV1": CHANGED}
+        return self.live(managedFields=[entry])
+
+    def live(self, **meta: Any) -> Object:
+        """The child as the other client left it."""
+        changed = self.changed.get("metadata", {})
+        return {**self.child, **self.changed, "metadata": {**self.child["metadata"], **changed, **meta}}
+
+    def revert(self, live: Object | None = None, *, deleted: bool = False, after: float = 60) -> None:
+        """The controller writes the child once, after some seconds."""
+        self.now += after
+        found = None if deleted else live or self.live()
+        self.reverts.add(asyncio.run(self.reverts.identify(self.cr, self.key, self.child, found, restart)))
+
+    @property
+    def messages(self) -> list[str]:
+        """What the status says."""
+        return [each.message for each in self.reverts.report(self.cr).interventions]
+
+    @property
+    def problems(self) -> list[str]:
+        """The problems that the status reports."""
+        return [each.message for each in self.reverts.report(self.cr).problems]
+
+
+def test_second_change_is_reported_with_its_field_manager_once() -> None:
+    fight = Fight()
+    fight.revert()
+    assert (fight.messages, fight.reads) == ([], 0)
+    fight.revert()
+    (message,) = fight.messages
+    assert "Field manager: kubectl (subresource scale)" in message
+    for _ in range(20):
+        fight.revert()
+    assert fight.messages == [message], "it must not change, or it would cause status writes"
+    assert fight.reverts.report(fight.cr).requeue_after == WINDOW
+
+
+def test_autoscaler_is_a_conflict_that_does_not_block_until_it_has_changed_nothing_for_a_while() -> None:
+    fight = Fight("kube-controller-manager")
+    fight.revert()
+    assert fight.reverts.report(fight.cr) == Report()
+    fight.revert()
+    report = fight.reverts.report(fight.cr)
+    (problem,) = report.problems
+    assert (problem.reason, problem.blocks, report.interventions) == ("Conflict", False, ())
+    assert (fight.messages, report.requeue_after) == ([], AGAIN)
+    assert "A HorizontalPodAutoscaler scales it: see kubectl get hpa -n test." in problem.message
+    fight.now += AGAIN
+    assert fight.reverts.report(fight.cr) == Report()
+    fight.revert()
+    assert fight.reverts.report(fight.cr).problems == (problem,)
+
+
+def test_other_changes_do_not_report_an_autoscaler_again_that_has_ended() -> None:
+    fight = Fight("kube-controller-manager")
+    fight.revert()
+    fight.revert()
+    fight.now += AGAIN
+    fight.manager, fight.changed = "kubectl-label", {"metadata": {"labels": {**LABELS, "a": "b"}}}
+    for _ in range(9):
+        fight.revert(after=300)
+        assert fight.problems == []
+
+
+@pytest.mark.parametrize("interval", [20, 600, 1800])
+def test_slow_autoscaler_is_reported_without_a_gap(interval: float) -> None:
+    fight = Fight("kube-controller-manager")
+    for _ in range(3):
+        fight.revert(after=max(interval, 60))
+    for _ in range(4):
+        fight.now += interval - 1
+        assert len(fight.problems) == 1
+        fight.revert(after=1)
+
+
+def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> None:
+    fight = Fight()
+    fight.revert()
+    fight.revert()
+    fight.now += WINDOW
+    assert not fight.messages
+    fight.revert(after=0)
+    assert not fight.messages
+
+
+def test_each_other_client_is_reported() -> None:
+    fight = Fight()
+    for number in range(MAX_CAUSES + 2):
+        fight.manager = f"client-{number}"
+        fight.revert()
+    assert [f"client-{number}" in message for number, message in enumerate(fight.messages, 2)] == [True] * MAX_CAUSES
+
+
+def test_deleted_child_is_reported_without_a_read() -> None:
+    fight = Fight()
+    fight.revert(deleted=True)
+    fight.revert(deleted=True)
+    assert "deleted it repeatedly" in fight.messages[0]
+    assert fight.reads == 0
+
+
+def test_change_of_the_spec_is_no_revert() -> None:
+    fight = Fight()
+    for generation in range(2, 6):
+        fight.cr = {**fight.cr, "metadata": {**fight.cr["metadata"], "generation": generation}}
+        fight.revert()
+    assert not fight.messages
+
+
+def test_change_of_the_plan_without_a_change_of_the_spec_is_no_revert() -> None:
+    """Such as a PodDisruptionBudget of another owner, or a new release of the operator."""
+    fight = Fight()
+    for seconds in range(1, 6):
+        before = fight.child
+        fight.child = desired(fight.cr, minReadySeconds=seconds)
+        fight.revert(before)
+    assert not fight.messages
+
+
+def test_child_that_is_new_in_the_plan_is_no_revert() -> None:
+    """It is not created with the others, because it waits for something, or because that fails."""
+    fight = Fight()
+    fight.reverts.remember(fight.cr, frozenset({Key(SERVICES, "test", "cache")}))
+    fight.revert(deleted=True)
+    fight.reverts.remember(fight.cr, frozenset({KEY}))
+    fight.revert(deleted=True)
+    assert fight.messages == []
+    fight.revert(deleted=True)
+    assert len(fight.messages) == 1
+
+
+def test_child_that_the_controller_deletes_itself_is_forgotten() -> None:
+    fight = Fight()
+    for _ in range(4):
+        fight.revert(deleted=True)
+        fight.reverts.forget(fight.cr, KEY)
+    assert not fight.messages
+
+
+def test_only_the_deleted_child_is_forgotten() -> None:
+    fight = Fight()
+    fight.revert()
+    fight.revert()
+    service = Key(SERVICES, "test", "cache")
+    fight.reverts.add(asyncio.run(fight.reverts.identify(fight.cr, service, fight.child, fight.live())))
+    fight.reverts.forget(fight.cr, service)
+    assert fight.messages
+    fight.reverts.forget(fight.cr, KEY)
+    assert vars(fight.reverts)["_records"] == {}
+
+
+def test_other_instance_of_the_operator_is_reported() -> None:
+    fight = Fight("memcached-operator")
+    fight.changed = desired(fight.cr, minReadySeconds=9)
+    fight.child = desired(fight.cr, minReadySeconds=1)
+    for _ in range(3):
+        assert not fight.messages
+        fight.revert()
+    assert "Another instance of this operator" in fight.messages[0]
+    assert "changed spec.minReadySeconds repeatedly" in fight.messages[0], "without the annotation of the intent"
+
+
+def test_restart_is_reported_when_it_is_reverted_first() -> None:
+    fight = Fight("kubectl-rollout")
+    annotations = {RESTARTED_AT: "2030-01-01T00:00:00Z"}
+    fight.child = desired(fight.cr, template={"metadata": {"annotations": annotations}})
+    fight.changed = {"spec": {"replicas": 3, "template": {"metadata": {"annotations": {RESTARTED_AT: "later"}}}}}
+    fight.revert()
+    assert "kubectl rollout restart was reverted" in fight.messages[0]
+
+
+def test_change_that_ended_before_it_is_read_is_not_reported() -> None:
+    fight = Fight()
+    fight.revert()
+    live, fight.changed = fight.live(), {}
+    fight.revert(live)
+    assert not fight.messages
+
+
+def test_child_is_reverted_at_most_ten_times_a_minute() -> None:
+    fight = Fight()
+    for _ in range(LIMIT):
+        assert fight.reverts.delay(fight.cr, KEY, fight.child) == 0
+        fight.revert(after=0.02)
+    delay = fight.reverts.delay(fight.cr, KEY, fight.child)
+    assert PERIOD - 1 < delay < PERIOD
+    assert fight.reads == 1
+    (problem,) = fight.problems
+    assert "More than 10 changes a minute" in problem
+    assert not fight.messages
+    assert not fight.reverts.report(fight.cr).problems[0].blocks
+    fight.now += delay
+    assert fight.reverts.delay(fight.cr, KEY, fight.child) == 0
+
+
+def test_ten_changes_in_more_than_a_minute_are_within_the_limit() -> None:
+    fight = Fight()
+    fight.revert(after=0)
+    fight.revert(after=PERIOD / 2)
+    for _ in range(LIMIT - 2):
+        fight.revert(after=PERIOD / 2 / (LIMIT - 2))
+    assert not fight.problems
+    assert fight.messages
+
+
+def test_limit_does_not_delay_a_change_of_the_spec_or_another_child() -> None:
+    fight = Fight()
+    for _ in range(LIMIT):
+        fight.revert(after=0)
+    assert fight.reverts.delay(fight.cr, KEY, desired(fight.cr, replicas=5)) == 0
+    assert fight.reverts.delay(fight.cr, KEY, desired(fight.cr, minReadySeconds=5)) == 0
+    assert fight.reverts.delay(fight.cr, Key(SERVICES, "test", "cache"), fight.child) == 0
+
+
+def test_limited_child_stays_degraded_until_it_is_calm() -> None:
+    fight = Fight()
+    for _ in range(LIMIT):
+        fight.revert(after=0)
+    fight.revert(after=PERIOD)
+    assert fight.problems
+    assert fight.reverts.report(fight.cr).requeue_after == CALM
+    fight.now += CALM
+    assert not fight.problems
+    assert fight.messages
+
+
+def test_all_services_of_slots_are_limited() -> None:
+    """A Memcached can have 100, and a fight over all of them must not be forgotten before it is reported."""
+    fight = Fight()
+    services = [Key(SERVICES, "test", f"cache-{slot}") for slot in range(100)]
+    for _ in range(LIMIT):
+        for fight.key in services:
+            fight.revert(after=0)
+    assert len(fight.problems) == 100
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reverts, "MAX_BYTES", 8000)
+    fight = Fight()
+    for number in range(6):
+        fight.cr = reported(f"cr-{number}")
+        fight.revert(after=0)
+        fight.revert(after=0)
+    assert fight.messages
+    fight.cr = reported("cr-0")
+    assert not fight.messages
+    fight.cr = reported("cr-1")
+    assert fight.messages
+
+
+def test_bytes_are_those_of_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write of a child, of many, costs as much as with few."""
+    fight = Fight()
+    monkeypatch.setattr(reverts, "MAX_BYTES", 20 * reverts.RECORD_BYTES)
+    keys = [Key(SERVICES, "test", f"cache-{slot}") for slot in range(5)]
+    for number in range(300):
+        fight.cr, fight.key = reported(f"cr-{number % 7}"), keys[number % 5]
+        fight.manager = f"client-{number % 3}"
+        fight.revert(after=1, deleted=number % 11 == 0)
+        if number % 13 == 0:
+            fight.reverts.forget(fight.cr, fight.key)
+        remembered = [record for children in vars(fight.reverts)["_records"].values() for record in children.values()]
+        assert vars(fight.reverts)["_bytes"] == sum(record.weight for record in remembered) <= reverts.MAX_BYTES
+        assert all(record.weight == record.weigh() for record in remembered)
+
+
+def test_only_the_children_of_the_last_plans_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So one that does not exist counts as deleted by another client only if it is known that it existed."""
+    monkeypatch.setattr(reverts, "MAX_WRITTEN", 10)
+    fight = Fight()
+    for number in (*range(5), *range(5), 4):
+        fight.reverts.remember(
+            reported(f"cr-{number}"), frozenset(Key(SERVICES, "test", str(each)) for each in range(4))
+        )
+    assert list(vars(fight.reverts)["_written"]) == ["cr-3", "cr-4"]
+    fight.reverts.remember(reported("cr-3"), frozenset())
+    fight.reverts.remember(reported("cr-5"), frozenset([KEY]))
+    assert list(vars(fight.reverts)["_written"]) == ["cr-4", "cr-3", "cr-5"]
+
+
+def test_deletions_of_a_child_by_another_client_cost_few_requests() -> None:
+    """Also no reads: each of them would follow a deletion."""
+    api, cache, cr = Api(), whole_store(), reported()
+    applier = Applier(api.client, cache)
+    service: Object = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "cache", "namespace": "test", "labels": {}},
+    }
+    key = Key(SERVICES, "test", "cache")
+    kind = memcached_kind(Images("example.com/memcached:1"))
+    requested: list[bool] = []
+    result = Result()
+    for _ in range(50):
+        snapshot = gather(cache, kind, cr, {})
+        requested.append(applier.would_create(kind, snapshot, [service]))
+        result = asyncio.run(applier.apply_all(kind, snapshot, [service]))
+        if live := api.objects.pop(key, None):
+            cache.remove(key, int(live["metadata"]["resourceVersion"]) + 1)
+    assert requested == [True] * LIMIT + [False] * (50 - LIMIT)
+    assert api.verbs().count("create") == LIMIT
+    assert api.verbs().count("get") == LIMIT
+    assert result.requeue_after is not None
+    assert result.requeue_after <= PERIOD

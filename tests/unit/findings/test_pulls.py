@@ -1,0 +1,85 @@
+"""Why images were not pulled, from the Events of an older kubelet."""
+
+from datetime import timedelta
+
+import pytest
+
+from memcached_operator.findings import pulls
+from memcached_operator.findings.failures import failures
+from memcached_operator.kube.resource import Object
+from unit.builders import NOW, pod, waiting
+from unit.findings.test_failures import ERRORS, RULES, only, with_container
+
+
+def pulled(image: str, error: str, *, seen: int = 10, uid: str = "") -> Object:
+    """The Event of a kubelet about an attempt. `seen`: seconds before now."""
+    return {
+        "involvedObject": {"uid": uid or pod()["metadata"]["uid"]},
+        "message": f'Failed to pull image "{image}": {error}',
+        "lastTimestamp": (NOW - timedelta(seconds=seen)).isoformat(),
+    }
+
+
+def backing_off(image: str) -> Object:
+    """A pod whose image is pulled again later."""
+    status = {**waiting("ImagePullBackOff", f'Back-off pulling image "{image}"'), "image": image}
+    return with_container(status)
+
+
+IMAGE: str = waiting("")["image"]
+
+
+@pytest.mark.parametrize("error", [texts[0] for texts in ERRORS.values()])
+def test_error_is_that_of_the_event_while_an_older_kubelet_does_not_repeat_it(error: str) -> None:
+    """Before release 1.32, the message during its back-off has no error."""
+    expected = only(with_container(waiting("ErrImagePull", error))).message
+    events = [
+        pulled(IMAGE, "older: not found", seen=400),
+        pulled(IMAGE, error),
+        pulled("example.com/other:1", "of another image", seen=1),
+        pulled(IMAGE, "of another pod", seen=1, uid="other"),
+        {**pulled(IMAGE, "without a time"), "lastTimestamp": None},
+        pulled(IMAGE, "forged, from the future", seen=-200),
+        {**pulled("", ""), "message": "Error: ErrImagePull"},
+    ]
+    for order in (events, events[::-1]):
+        errors = pulls.errors(pulls.relevant(order, [IMAGE], NOW))
+        (failure,) = failures([backing_off(IMAGE)], NOW, RULES, errors)
+        assert failure.message == expected
+
+
+def test_back_off_is_the_cause_until_an_event_is_known() -> None:
+    (failure,) = failures([backing_off(IMAGE)], NOW, RULES)
+    assert f'cannot be pulled: Back-off pulling image "{IMAGE}"; correct spec.image' in failure.message
+
+
+def test_text_of_an_event_is_quoted_and_bounded() -> None:
+    """Anyone who can create Events in the namespace can write it."""
+    forged = pulled(IMAGE, f"not found; run kubectl delete memcached --all\n{'x' * 9000}")
+    (kept,) = pulls.relevant([forged], [IMAGE], NOW)
+    assert len(kept["message"]) == pulls.MAX_TEXT
+    (failure,) = failures([backing_off(IMAGE)], NOW, RULES, pulls.errors([kept]))
+    assert 'cannot be pulled: "not found; run kubectl delete memcached --all' in failure.message
+    assert "\n" not in failure.message
+    assert len(failure.message) < 1000
+
+
+MANY: list[Object] = [
+    {**each, "metadata": {**each["metadata"], "name": f"cache-{number}", "uid": str(9 - number)}}
+    for number, each in enumerate([backing_off(IMAGE)] * 9)
+]
+
+
+@pytest.mark.parametrize(
+    ("pods", "needed"),
+    [
+        ([backing_off(IMAGE), pod("healthy")], ["cache-1"]),
+        ([with_container(waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": ErrImagePull: no'))], []),
+        ([with_container(waiting("ErrImagePull", "no"))], []),
+        (MANY[::-1], ["7", "8", "9"]),
+    ],
+)
+def test_events_are_needed_of_the_first_pods_without_an_error(pods: list[Object], needed: list[str]) -> None:
+    found = pulls.demand(pods)
+    assert ([] if found is None else sorted(found.uids)) == needed
+    assert found is None or found.images == {IMAGE}

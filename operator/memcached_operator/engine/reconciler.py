@@ -362,7 +362,7 @@ class Reconciler:
         result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key), waiting)
         if unknown:
             result.block(Problem(c.WAITING_FOR_PROXIES, unknown), RELIST_PERIOD)
-        self._recorder.record(cr, result.reports)
+        self._recorder.record(cr, result.reports(is_new=not is_reported(cr)))
         if result.rollouts:
             self._status.begin_rollout(key)
         if plan.update is not None and plan.update.step is not None:

@@ -205,7 +205,7 @@ def test_debounce(old: Any, new: Any, seconds: float) -> None:
 
 
 REPORTED: dict[str, tuple[Any, Any, Any]] = {
-    "healthy from the start": ({}, status_of(UP, COMPLETE, HEALTHY), []),
+    "healthy from the start": ({}, status_of(UP, COMPLETE, HEALTHY), [UP]),
     "not yet available at the start": ({}, status_of(DOWN, PROGRESSING, HEALTHY), []),
     "degraded from the start": ({}, status_of(DOWN, COMPLETE, CRASHING), [CRASHING]),
     "nothing changes": (status_of(UP, COMPLETE, HEALTHY), status_of(UP, COMPLETE, HEALTHY), []),

@@ -317,7 +317,7 @@ def test_each_change_is_one_event() -> None:
         await until(lambda: cluster.reports(Progressing="RollingOut"))
         cluster.complete_rollout()
         await until(lambda: cluster.reports(Progressing="RolloutComplete"))
-        await until(lambda: len(events(cluster)) == 4)
+        await until(lambda: len(events(cluster)) == 3)
         live = api.objects[DEPLOYMENT]
         status = {**live["status"], "availableReplicas": 0}
         cluster.observe(DEPLOYMENT, api.put(DEPLOYMENT, {**live, "status": status}, generation=1))
@@ -327,7 +327,6 @@ def test_each_change_is_one_event() -> None:
         await until(lambda: not len(cluster.queue))
 
     assert events(run_scenario(scenario)) == [
-        ("Normal", "Created"),
         ("Normal", "MinimumReplicasAvailable"),
         ("Normal", "RolloutStarted"),
         ("Normal", "RolloutComplete"),
@@ -354,27 +353,6 @@ def test_events_of_one_object_or_namespace_do_not_fill_the_queue(monkeypatch: py
     asyncio.run(scenario())
     names = [event["involvedObject"]["name"] for event in api.objects.values()]
     assert "".join(names) == "acacacaaaa"
-
-
-def test_creation_is_not_reported_if_the_next_event_waits_already() -> None:
-    api = Api()
-    recorder = Recorder(api.client)
-    soon, later = (builders.memcached(name, uid=name) for name in "ab")
-    available = Report("MinimumReplicasAvailable", "1 of 1 pods is ready")
-
-    async def scenario() -> None:
-        recorder.record(soon, [Report("Created", "a")])
-        recorder.record(later, [Report("Created", "b")])
-        recorder.record(soon, [available])
-        task = asyncio.create_task(recorder.run())
-        await until(lambda: len(api.objects) == 2)
-        recorder.record(later, [available])
-        await until(lambda: len(api.objects) == 3)
-        task.cancel()
-
-    asyncio.run(scenario())
-    found = [(event["involvedObject"]["name"], event["reason"]) for event in api.objects.values()]
-    assert sorted(found) == [("a", available.reason), ("b", "Created"), ("b", available.reason)]
 
 
 def test_unexpected_error_of_one_event_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:

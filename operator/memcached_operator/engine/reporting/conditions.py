@@ -146,7 +146,7 @@ def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Conditio
 
 
 def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any], *, rollout: bool) -> list[Condition]:
-    """The transitions that emit an Event. A first status emits an Event only for Degraded=True.
+    """The transitions that emit an Event. A first status emits one only for Degraded=True or Available=True.
 
     `rollout`: a new pod template was applied since Progressing was last RolloutComplete. The end of such a rollout
     emits an Event, unless another condition does. Progressing emits no other: it also follows the readiness of pods.
@@ -155,10 +155,14 @@ def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any], *, roll
     reported = [
         condition
         for condition in transitions(old, new)
-        if condition["type"] in before or (condition["type"], condition["status"]) == (c.DEGRADED, c.TRUE)
+        if condition["type"] in before or (condition["type"], condition["status"]) in _FIRST
     ]
     others = [condition for condition in reported if condition["type"] != c.PROGRESSING]
     return others or [condition for condition in reported if rollout and _state(condition) == _COMPLETE]
+
+
+_FIRST = ((c.DEGRADED, c.TRUE), (c.AVAILABLE, c.TRUE))
+"""The conditions of a first status that an Event reports: what is wrong, or that everything was there already."""
 
 
 def is_rolled_out(status: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.engine.reporting.conditions import timestamp, truncate
-from memcached_operator.engine.reporting.reports import CREATED, Report
+from memcached_operator.engine.reporting.reports import Report
 from memcached_operator.engine.runtime.fair_queue import FairQueue
 from memcached_operator.kube import texts
 from memcached_operator.kube.client import ApiClient, ApiError
@@ -29,7 +29,7 @@ EXISTS = 409
 """Response code if an Event with the name of a report exists: an earlier process has posted it."""
 
 MAX_QUEUED_EVENTS = 2000
-"""Maximum Events in the queue. A thousand new objects have two each. Upon one more, the newest of the namespace with
+"""Maximum Events in the queue. A thousand new objects have one each. Upon one more, the newest of the namespace with
 the most Events is dropped, so that the objects of one namespace cannot displace the Events of others."""
 
 MAX_QUEUED_OF_OBJECT = 4
@@ -70,8 +70,6 @@ class Recorder:
                 await self._wake.wait()
             key, event = self._queue.popleft()
             self._forget(event)
-            if event["reason"] == CREATED and event["involvedObject"]["uid"] in self._queued:
-                continue  # during a storm, the next Event says that the object works, or what is wrong
             try:
                 await self._client.create(key, event)
             except ApiError as error:

@@ -12,7 +12,6 @@ from memcached_operator.findings.finding import Intervention
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
 
-CREATED = "Created"
 ROLLOUT_STARTED = "RolloutStarted"
 CONTAINERS = ("containers", "initContainers")
 
@@ -46,7 +45,9 @@ def of_condition(condition: Condition) -> Report:
 def of_created(keys: Iterable[Key]) -> Report:
     """The report of the children that one reconcile has created, at least one."""
     by_kind = groupby(sorted(keys, key=_kind), _kind)
-    return Report(CREATED, f"Created {', '.join(_listed(kind, [key.name for key in same]) for kind, same in by_kind)}")
+    return Report(
+        "Created", f"Created {', '.join(_listed(kind, [key.name for key in same]) for kind, same in by_kind)}"
+    )
 
 
 def of_rollout(key: Key, before: Object, after: Object) -> Report | None:

@@ -69,10 +69,13 @@ class Result:
     requeue_after: float | None = None
     """Seconds until the next reconcile, even without an event; None if it needs none."""
 
-    @property
-    def reports(self) -> list[Report]:
-        """What Events report: at most one for all created children, and one per new pod template."""
-        return [of_created(self.created)] * bool(self.created) + self.rollouts
+    def reports(self, *, is_new: bool) -> list[Report]:
+        """What Events report: at most one for all created children, and one per new pod template.
+
+        `is_new`: no status has been written for the object. Then nothing reports that its children were created: the
+        first change of its conditions reports whether they work.
+        """
+        return [of_created(self.created)] * bool(self.created and not is_new) + self.rollouts
 
     def block(self, problem: Problem, seconds: float) -> None:
         """Add a problem that prevents applying a child, and requeue after at most `seconds`."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from bench import load, report, scenarios
+from bench import against, load, report, scenarios
 from bench.environment import LOGS
 from cluster.console.progress import Progress
 from integration.control_plane import ROOT, control_plane
@@ -30,6 +30,8 @@ PARTS = ("rounds", "fields", "slots", "autoscaler", "growth", "cluster", "admiss
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the selected parts, by default all. Returns the exit code."""
     options = build_parser().parse_args(arguments)
+    if options.against:
+        return compare(options)
     results: dict[str, Any] = msgspec.json.decode(RESULTS.read_bytes()) if RESULTS.exists() else {}
     if not options.report:
         # Results of different sources are not published together.
@@ -63,6 +65,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", choices=PARTS, metavar="PART", help=f"measure only one part: {', '.join(PARTS)}")
     parser.add_argument("--report", action="store_true", help="measure nothing; publish the last results")
     parser.add_argument("--dry-run", action="store_true", help="publish nothing")
+    parser.add_argument("--against", metavar="COMMIT", help="publish nothing; compare this checkout with a commit")
     return parser
 
 
@@ -99,6 +102,23 @@ def measure(options: argparse.Namespace, results: dict[str, Any]) -> None:
         LOGS.mkdir(parents=True, exist_ok=True)
         RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(results)))
     progress.say(f"measured in {progress.elapsed():.0f} s")
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print the figures of this checkout and of a commit. Each begins every second round."""
+    pairs: list[against.Pair] = []
+    progress = Progress(options.rounds)
+    with against.checkout(options.against) as other:
+        for number in range(options.rounds):
+            trees = (ROOT, other) if number % 2 == 0 else (other, ROOT)
+            title = f"round {number + 1} of {options.rounds}"
+            with progress.step(title), control_plane(f"bench-{os.getpid()}") as plane:
+                found = asyncio.run(
+                    against.one_round(plane, options.objects, lambda what: progress.say(f"        {what}"), trees)
+                )
+            pairs.append((found[0], found[1]) if number % 2 == 0 else (found[1], found[0]))
+    print(against.table(pairs))
+    return 0
 
 
 def machine() -> dict[str, str]:

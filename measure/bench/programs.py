@@ -74,10 +74,12 @@ def running(
     metrics_port: int = 0,
     environment: Mapping[str, str] | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
+    sources: Sequence[str] = (),
 ) -> Generator[Program]:
-    """Run one of our programs during the block."""
+    """Run one of our programs during the block. `sources`: folders with its packages, by default those of bench."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, **(environment or {}), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    path = os.pathsep.join([*sources, *filter(None, sys.path)])
+    env = {**os.environ, **(environment or {}), "PYTHONPATH": path}
     with log.open("ab") as out, subprocess.Popen(command, env=env, stdin=stdin, stdout=out, stderr=out) as process:
         program = Program(process, log, metrics_port)
         try:
@@ -88,13 +90,13 @@ def running(
 
 
 @contextmanager
-def controller(kubeconfig: Path, log: Path, *more: str) -> Generator[Program]:
-    """Run the controller with the options of config/manager, outside a cluster."""
+def controller(kubeconfig: Path, log: Path, *more: str, sources: Sequence[str] = ()) -> Generator[Program]:
+    """Run the controller with the options of config/manager, outside a cluster. `sources`: as for `running`."""
     metrics, probes = free_port(), free_port()
     options = ["--leader-elect", f"--metrics-bind-address=127.0.0.1:{metrics}"]
     options += [f"--health-probe-bind-address=127.0.0.1:{probes}", *more]
     command = [sys.executable, "-c", LAUNCH.format("memcached_operator.__main__"), *options]
-    with running(command, log, metrics, {"KUBECONFIG": str(kubeconfig)}) as program:
+    with running(command, log, metrics, {"KUBECONFIG": str(kubeconfig)}, sources=sources) as program:
         yield program
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from subprocess import PIPE
@@ -48,6 +48,10 @@ class Worker:
     notify: Callable[[Object], None]
     spec: str
 
+    def reconciles(self) -> float:
+        """The reconciles so far; 0 of a client that makes none."""
+        return self.program.metric("controller_runtime_reconcile_total") if self.agent == OPERATOR else 0
+
 
 def contestant(env: Environment, name: str, spec: str) -> AbstractAsyncContextManager[Worker]:
     """The operator, or the baseline client of this name."""
@@ -55,9 +59,9 @@ def contestant(env: Environment, name: str, spec: str) -> AbstractAsyncContextMa
 
 
 @asynccontextmanager
-async def operator(env: Environment, spec: str = load.MINIMAL) -> AsyncGenerator[Worker]:
-    """The operator as in the image; it learns of objects from its watches."""
-    with controller(env.plane.kubeconfig, LOGS / "controller.log") as program:
+async def operator(env: Environment, spec: str = load.MINIMAL, sources: Sequence[str] = ()) -> AsyncGenerator[Worker]:
+    """The operator as in the image; it learns of objects from its watches. `sources`: as for `programs.running`."""
+    with controller(env.plane.kubeconfig, LOGS / "controller.log", sources=sources) as program:
         await wait_until(lambda: program.metric("leader_election_master_status") == 1, 60, "the operator leads")
         yield Worker(program, OPERATOR, lambda _: None, spec)
         program.stop()
@@ -90,7 +94,7 @@ async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figu
     before = worker.program.rss()
     await load.singles(env.client, idle, range(1, SINGLES + 1), SINGLE_PERIOD, worker.notify, worker.spec)
     await wait_created(env, worker, idle, SINGLES + 1)
-    used = worker.program.cpu()
+    used, reconciled = worker.program.cpu(), worker.reconciles()
     bystander = asyncio.create_task(load.bystander(env.client, second, BYSTANDER_PERIOD, worker.notify, worker.spec))
     try:
         await load.storm(env.client, busy, count, worker.notify, worker.spec)
@@ -98,7 +102,7 @@ async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figu
     finally:
         bystander.cancel()
     await env.wait_quiet(IDLE_AFTER, worker.agent)
-    used = worker.program.cpu() - used
+    used, reconciled = worker.program.cpu() - used, worker.reconciles() - reconciled
     requests = env.trail.requests
     seconds = [request for request in requests if request.namespace == second]
     own_writes = [request for request in env.trail.writes(worker.agent) if request.namespace == busy]
@@ -116,6 +120,7 @@ async def storm(env: Environment, worker: Worker, count: int, busy: str) -> Figu
         "writes": dict(counts(own_writes)),
         "CPU, s": used,
         "CPU per object, ms": 1000 * used / (count + others),
+        "reconciles per object": reconciled / (count + others),
         "RSS idle, MiB": before,
         "RSS after, MiB": worker.program.rss(),
     }
@@ -149,7 +154,7 @@ async def steady(env: Environment, worker: Worker) -> int:
 async def change(env: Environment, worker: Worker, namespace: str, count: int, fields: Object) -> Figures:
     """Change fields of every object's spec; returns the times from the first change to the last writes, and counts."""
     start = len(env.trail.read())
-    used = worker.program.cpu()
+    used, reconciled = worker.program.cpu(), worker.reconciles()
     await load.change(env.client, namespace, count, fields, worker.notify)
     await _wait_writes(env, worker, namespace, {STATUS: count}, start)
     await env.wait_quiet(IDLE_AFTER, worker.agent)
@@ -163,6 +168,7 @@ async def change(env: Environment, worker: Worker, namespace: str, count: int, f
         "all done, s": span([*changes, *own_writes], CHANGE, *(request.what for request in own_writes)),
         "writes": dict(counts(own_writes)),
         "CPU per object, ms": 1000 * (worker.program.cpu() - used) / count,
+        "reconciles per object": (worker.reconciles() - reconciled) / count,
     }
 
 

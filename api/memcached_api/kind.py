@@ -6,6 +6,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from memcached_api.effects import Effect, FieldEffect, changed, fields_of
 from memcached_api.validation import decoding
 from memcached_api.validation.field_errors import TOO_MANY, TYPE_INVALID, FieldError, SpecDecodeError
 from memcached_api.validation.rules import Rule, TransitionRule, rule_errors, transition_errors
@@ -55,15 +56,11 @@ class Checked(NamedTuple, Generic[Spec]):
     errors: list[FieldError]
 
 
-REPLACES: Final = "A change replaces the pods."
-"""The sentence in the description of a field whose change replaces the pods."""
-
-
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[Spec]):
     """One custom resource kind. All `versions` have the same schema; the first is the storage version.
 
-    `changes`: what a change of a field does, as a sentence for its description, by its path.
+    `in_place`: whether its running pods can be changed. Otherwise, each change that affects the pods replaces them.
     `features`: the features that a field of the spec switches on, by its path below `spec`. A section is on while it is
     present, and `enabled`, if it has this field, is not false. A boolean is on with true. A mode, which is an
     enumeration, is off with its first value, the default.
@@ -81,9 +78,22 @@ class Kind(Generic[Spec]):
     rules: tuple[Rule, ...]
     columns: tuple[Column, ...]
     transitions: tuple[TransitionRule, ...] = ()
-    changes: Mapping[str, str] = field(default_factory=dict[str, str])
+    in_place: bool = False
     features: Mapping[str, str] = field(default_factory=dict[str, str])
     refers_to: tuple[str, ...] = ()
+    fields: Mapping[str, FieldEffect] = field(init=False)
+    """The effect of a change of each field by its path. A section that is added or removed changes its fields."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", dict(fields_of(self.spec, "spec")))
+
+    def values(self, spec: Spec) -> dict[str, object]:
+        """The values of the fields that affect the pods, by path, normalized for comparison. `spec` must be valid."""
+        return {path: row.value(spec) for path, row in self.fields.items() if row.effect is not Effect.NOTHING}
+
+    def changed_fields(self, new: Spec, old: Spec) -> list[str]:
+        """The paths of the changed fields that affect the pods. Both specs must be valid."""
+        return changed(self.values(new), self.values(old))
 
     def decode(self, obj: Mapping[str, Any]) -> Spec:
         """The spec, with defaults and without unknown fields. Raises SpecDecodeError with all structural errors."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from memcached_api.effects import Effect, FieldEffect, Needs, Part
 from memcached_api.quantity import canonical, canonical_resource, parse_quantity
 from memcached_api.values import MAX_INTEGER, MIN_INTEGER
 
@@ -46,6 +47,19 @@ class ResourceRequirements(msgspec.Struct, frozen=True, rename="camel", omit_def
 
     limits: ResourceList = {}
     requests: ResourceList = {}
+
+
+def _numbers(resources: ResourceRequirements) -> list[dict[str, object]]:
+    """Limits and requests as numbers."""
+    return [
+        {name: parse_quantity(canonical_resource(amount)) for name, amount in part.items()}
+        for part in (resources.limits, resources.requests)
+    ]
+
+
+_AMOUNTS: Final = FieldEffect(Effect.RESIZE, Needs.AMOUNTS, Part.RESOURCES, sizes=True)
+Resources = Annotated[ResourceRequirements, _AMOUNTS.unless(_numbers(ResourceRequirements()), _numbers)]
+"""The compute resources of a container of a custom resource."""
 
 
 class _KeySelector(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -146,12 +160,3 @@ class ServicePort(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     app_protocol: Annotated[str, Meta(max_length=317)] | None = None
     """Application protocol, a hint for load balancers: a standard name such as `http`, or a name with a domain prefix
     such as `kubernetes.io/h2c`."""
-
-
-def comparable_resources(resources: ResourceRequirements | None) -> list[dict[str, object]]:
-    """Limits and requests as numbers, normalized for comparison."""
-    requirements = resources or ResourceRequirements()
-    return [
-        {name: parse_quantity(canonical_resource(amount)) for name, amount in part.items()}
-        for part in (requirements.limits, requirements.requests)
-    ]

@@ -1,11 +1,14 @@
 """A kind → its CustomResourceDefinition, rules included."""
 
-from typing import Any
+from typing import Any, Final
 
 from crds.schema import Schema, struct_schema, without
 from memcached_api.conditions import UNOBSERVED_GENERATION
+from memcached_api.effects import Effect, FieldEffect, Needs
 from memcached_api.kind import Column, Kind
 from memcached_api.validation.rules import Rule
+
+IN_PLACE: Final = " unless made in place (docs/warm.md)"
 
 
 def definition(kind: Kind[Any]) -> dict[str, Any]:
@@ -74,14 +77,21 @@ def object_schema(kind: Kind[Any]) -> Schema:
             "status": struct_schema(kind.status) | {"default": {"observedGeneration": UNOBSERVED_GENERATION}},
         },
     }
-    for path, sentence in kind.changes.items():
+    for path, row in kind.fields.items():
         described = node(root["properties"]["spec"], path.removeprefix("spec."))
-        described["description"] = f"{described['description']} {sentence}"
+        described["description"] += _effect(row, in_place=kind.in_place)
     for rule in kind.rules:
         _add(root, rule.path, validation(rule))
     for change in kind.transitions:
         _add(root, change.path, {"rule": change.cel, "message": change.message, "fieldPath": change.field_path})
     return root
+
+
+def _effect(row: FieldEffect, *, in_place: bool) -> str:
+    """What a change of a field does, as a sentence for its description."""
+    if row.effect is Effect.NOTHING or row.described:
+        return ""
+    return f" A change replaces the pods{IN_PLACE if in_place and row.needs is not Needs.NOTHING else ''}."
 
 
 def _add(root: Schema, at: str, entry: dict[str, Any]) -> None:

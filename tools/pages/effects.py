@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
-from memcached_api.memcached.effects import FIELDS, Effect, FieldEffect, Needs
+from memcached_api.effects import Effect, FieldEffect, Needs
+from memcached_api.memcached.types import MEMCACHED
 from pages.blocks import table
 
 HEAD: Final = ("Change", "What happens to each pod", "Items", "Clients")
@@ -49,7 +50,7 @@ def blocks() -> dict[str, str]:
 
 
 def _rows() -> Iterator[tuple[str, ...]]:
-    shown = {name: row for name, row in FIELDS.items() if name not in LEFT_OUT}
+    shown = {name: row for name, row in MEMCACHED.fields.items() if name not in LEFT_OUT}
     ordered = sorted(shown, key=lambda name: (shown[name].effect, list(Needs).index(shown[name].needs)))
     for (effect, needs), names in groupby(ordered, key=lambda name: shown[name][:2]):
         fields = ", ".join(f"`{name.removeprefix('spec.')}`" for name in _sections(names, shown))

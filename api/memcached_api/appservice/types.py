@@ -6,12 +6,13 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name
+from memcached_api.appservice.ports import DEFAULT_PROTOCOL, generated_name, listening_ports
 from memcached_api.appservice.rules import RULES
 from memcached_api.conditions import Condition
+from memcached_api.effects import KEEPS, REPLACES
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
-from memcached_api.kind import PROBLEM_COLUMNS, REPLACES, STATE_COLUMNS, Checked, Column, Kind
-from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, ResourceRequirements, ServicePort
+from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
+from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, EnvVar, Resources, ServicePort, canonical_env
 from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.validation.common_rules import MAX_SIZE, MIN_SIZE
 from memcached_api.values import is_array, is_integer, is_object, nested_field
@@ -31,19 +32,25 @@ _COUNT: Final = Meta(extra_json_schema={"format": "int32"})
 class AppServiceSpec(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """The desired state of the service."""
 
-    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
+    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE), KEEPS] = DEFAULT_SIZE
     """Number of pods."""
 
-    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)]
+    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH), REPLACES]
     """Container image to run, with the command and the user that the image sets. The pull policy is IfNotPresent."""
 
-    resources: ResourceRequirements | None = None
+    resources: Resources | None = None
     """Compute resources of each container. If absent, the containers have no requests and no limits."""
 
-    envs: Annotated[list[EnvVar], Meta(max_length=128, extra_json_schema=LIST_BY_NAME)] = []
+    envs: Annotated[
+        list[EnvVar],
+        Meta(max_length=128, extra_json_schema=LIST_BY_NAME),
+        REPLACES.by(lambda envs: list(map(canonical_env, envs))),
+    ] = []
     """Environment variables of the container."""
 
-    ports: Annotated[list[ServicePort], Meta(max_length=MAX_PORTS)] = []
+    ports: Annotated[
+        list[ServicePort], Meta(max_length=MAX_PORTS), REPLACES.by(listening_ports)._replace(described=True)
+    ] = []
     """Ports of the Service, each open on every node. The target ports become the ports of the container, so changing a
     target port replaces the pods. Without ports, there is no Service. An update replaces the whole list."""
 
@@ -114,7 +121,6 @@ APPSERVICE: Final = Kind(
     spec=AppServiceSpec,
     status=AppServiceStatus,
     rules=RULES,
-    changes=dict.fromkeys(("spec.image", "spec.envs", "spec.resources"), REPLACES),
     columns=(
         *STATE_COLUMNS,
         Column("Node Port", "integer", ".status.nodePorts[0].nodePort", "The first node port"),

@@ -7,18 +7,26 @@ import msgspec
 from msgspec import Meta, field
 
 from memcached_api.conditions import Condition
+from memcached_api.effects import KEEPS, REPLACES, Effect, FieldEffect, Needs, Part
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
-from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, ResourceRequirements
-from memcached_api.memcached.effects import SENTENCES
+from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, Resources
 from memcached_api.memcached.features import FEATURES
-from memcached_api.memcached.memory import MAX_CONNECTIONS, MAX_THREADS, MIN_CONNECTIONS
+from memcached_api.memcached.memory import (
+    DEFAULT_CONNECTIONS,
+    DEFAULT_ITEM_SIZE,
+    DEFAULT_THREADS,
+    MAX_CONNECTIONS,
+    MAX_THREADS,
+    MIN_CONNECTIONS,
+)
 from memcached_api.memcached.monitoring import Monitoring
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
 from memcached_api.memcached.placing import RolloutSpec, Service
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
 from memcached_api.memcached.tls import TLS, Auth
 from memcached_api.memcached.warm_up import WarmUp
+from memcached_api.quantity import parse_quantity
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.shared.monitoring import is_enabled
@@ -37,43 +45,50 @@ DEFAULT_SIZE: Final = 1
 DEFAULT_CONTAINER_PORT: Final = 11211  # memcached's own default
 DEFAULT_VERBOSITY: Final = 1
 
+_IMAGE: Final = FieldEffect(Effect.RESTART, Needs.WARM, Part.IMAGE)
+_ARGUMENT: Final = FieldEffect(Effect.RESTART, Needs.WARM, Part.ARGUMENTS)
+_SIZED_ARGUMENT: Final = _ARGUMENT._replace(sizes=True)
+
 
 class CacheSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The cache of each memcached server."""
 
-    memory: Quantity | None = None
+    memory: Annotated[Quantity, FieldEffect(Effect.RESIZE, Needs.GROWTH, Part.MEMORY, sizes=True)] | None = None
     """Memory for cached items in each pod, from 2Mi to 1Pi: memcached's `-m`, rounded down to whole mebibytes. The
     container's memory request and limit are derived from it unless `resources` sets them. If absent, it is derived from
     the memory limit in `resources`, or is 64Mi without a limit."""
 
-    max_item_size: Quantity | None = None
+    max_item_size: Annotated[Quantity, REPLACES.unless(DEFAULT_ITEM_SIZE, parse_quantity)] | None = None
     """Size of the largest item, including its key and header: memcached's `-I`. A multiple of 512Ki, from 512Ki to half
     of the cache memory, at most 1Gi. Defaults to 1Mi."""
 
-    max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
+    max_connections: (
+        Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS), _SIZED_ARGUMENT.unless(DEFAULT_CONNECTIONS)] | None
+    ) = None
     """Maximum number of connections to each pod: memcached's `-c`. At least 5 times `threads` plus 10. Additional
     clients get an error. Defaults to 1024."""
 
-    threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
+    threads: Annotated[int, Meta(ge=1, le=MAX_THREADS), _SIZED_ARGUMENT.unless(DEFAULT_THREADS)] | None = None
     """Number of threads that process requests: memcached's `-t`. More threads than CPUs make memcached slower. Defaults
     to 4."""
 
-    evictions: bool | None = None
+    evictions: Annotated[bool, _ARGUMENT.unless(True)] | None = None
     """Whether a full cache evicts old items to store new ones. If false, clients get an error: memcached's `-M`.
     Defaults to true."""
 
-    verbosity: Annotated[int, Meta(ge=0, le=2)] | None = None
+    verbosity: Annotated[int, Meta(ge=0, le=2), _ARGUMENT.unless(DEFAULT_VERBOSITY)] | None = None
     """What memcached logs. 0: only errors at startup. 1: errors and warnings (`-v`). 2: also the commands of clients,
     including keys (`-vv`). Defaults to 1."""
 
     extra_args: Annotated[
         list[Annotated[str, Meta(max_length=MAX_ITEM_LENGTH)]],
         Meta(max_length=MAX_ITEMS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+        _SIZED_ARGUMENT._replace(needs=Needs.LAYOUT),
     ] = []
     """Additional options of memcached, one per item: `--name`, `--name=value` or `-o key=value`. Options that could
     break the guarantees of other fields are rejected."""
 
-    warm_restart: bool | None = None
+    warm_restart: Annotated[bool, REPLACES.unless(False)] | None = None
     """Whether the items survive a restart of memcached in its pod. They are kept in a volume in memory. Requires
     `identity: Stable` and a `memory` of at least 64Mi, of which memcached reserves 1Mi for each of 39 slab classes.
     Defaults to false."""
@@ -82,25 +97,27 @@ class CacheSpec(msgspec.Struct, frozen=True, rename="camel"):
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The desired state of the cache servers."""
 
-    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
+    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE), KEEPS] = DEFAULT_SIZE
     """Number of memcached pods. Clients distribute their keys over them."""
 
-    container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_CONTAINER_PORT
+    container_port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT), REPLACES] = DEFAULT_CONTAINER_PORT
     """Port of every memcached server and of the Service. With `tls`, it is the port for TLS unless `tls.port` is set.
     """
 
-    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
+    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH), _IMAGE] | None = None
     """Container image of memcached. If it is absent on creation, or if you remove a value that you set, the mutating
     webhook sets the operator's current default. Later releases do not change it."""
 
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    image_pull_policy: Annotated[Literal["Always", "IfNotPresent", "Never"], REPLACES] | None = None
     """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. Defaults to `Always` for the tag `latest`,
     otherwise to `IfNotPresent`."""
 
-    image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
+    image_pull_secrets: Annotated[
+        list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME), REPLACES
+    ] = []
     """Image pull secrets in this namespace."""
 
-    resources: ResourceRequirements | None = None
+    resources: Resources | None = None
     """Compute resources of each memcached container. By default, the CPU request is `100m`, and the memory request and
     limit are max(128Mi, 1.25 × the expected need of `cache`). If `cache.memory` is derived from a memory limit, the
     memory request defaults to this limit."""
@@ -124,7 +141,7 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     service: Service | None = None
     """Labels and annotations of the Service, and whether each slot has its own Service."""
 
-    identity: Literal["Pooled", "Stable"] | None = None
+    identity: Annotated[Literal["Pooled", "Stable"], KEEPS] | None = None
     """How clients address the pods. `Pooled`: a Deployment whose pods have changing names and addresses. `Stable`: a
     StatefulSet with one slot per pod. Each slot has a DNS name, which a replacement pod keeps. It cannot be changed.
     Defaults to `Pooled`."""
@@ -208,7 +225,7 @@ MEMCACHED: Final = Kind(
     spec=MemcachedSpec,
     status=MemcachedStatus,
     rules=RULES,
-    changes=SENTENCES,
+    in_place=True,
     columns=(
         *STATE_COLUMNS,
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),

@@ -3,14 +3,12 @@
 from decimal import Decimal
 from typing import NamedTuple
 
-from memcached_api.changes import changed
-from memcached_api.kubernetes import comparable_resources
+from msgspec.structs import replace
+
 from memcached_api.memcachedproxy import limits
 from memcached_api.memcachedproxy.limits import Load
-from memcached_api.memcachedproxy.types import MemcachedProxySpec, Timeouts, needs_agent
+from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, MemcachedProxySpec, Timeouts, needs_agent
 from memcached_api.quantity import canonical_resource, parse_quantity
-from memcached_api.shared.changes import agent_values, template_values
-from memcached_api.shared.monitoring import is_enabled
 from memcached_api.shared.resources import ResourceList, complete, limits_and_requests
 
 
@@ -57,29 +55,9 @@ def buffers(spec: MemcachedProxySpec, item_size: int) -> int:
 
 def changed_fields(new: MemcachedProxySpec, old: MemcachedProxySpec) -> list[str]:
     """The paths of the changed fields that replace the pods. Both specs must be valid."""
-    return changed(_values(new), _values(old))
+    return MEMCACHEDPROXY.changed_fields(_without_unused(new), _without_unused(old))
 
 
-def _values(spec: MemcachedProxySpec) -> dict[str, object]:
-    """The values of the fields whose change replaces the pods, normalized for comparison."""
-    effective = settings(spec)
-    return {
-        "spec.memcachedRef.name": spec.memcached_ref.name,
-        "spec.port": spec.port,
-        "spec.image": spec.image,
-        "spec.imagePullPolicy": spec.image_pull_policy,
-        "spec.imagePullSecrets": spec.image_pull_secrets,
-        "spec.resources": comparable_resources(spec.resources),
-        "spec.threads": effective.threads,
-        "spec.maxConnections": effective.connections,
-        "spec.timeouts.connect": effective.connect_timeout,
-        "spec.timeouts.read": effective.read_timeout,
-        **template_values(spec.pod_template),
-        "spec.rollout.restartedAt": (spec.rollout and spec.rollout.restarted_at) or "",
-        "spec.monitoring.enabled": is_enabled(spec.monitoring),
-        "spec.tls.secretName": spec.tls and spec.tls.secret_name,
-        "spec.tls.clientAuth": (spec.tls and spec.tls.client_auth) or "None",
-        "spec.tls.clientCASecretName": spec.tls and spec.tls.client_ca_secret_name,
-        "spec.tls.minVersion": (spec.tls and spec.tls.min_version) or "1.2",
-        **agent_values(spec.agent if needs_agent(spec) else None),
-    }
+def _without_unused(spec: MemcachedProxySpec) -> MemcachedProxySpec:
+    """The spec without the settings of an agent that does not run."""
+    return spec if needs_agent(spec) else replace(spec, agent=None)

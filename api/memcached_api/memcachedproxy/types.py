@@ -7,16 +7,20 @@ import msgspec
 from msgspec import Meta, field
 
 from memcached_api.conditions import Condition
+from memcached_api.effects import KEEPS, REPLACES
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
-from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, ResourceRequirements
-from memcached_api.memcachedproxy.changes import SENTENCES
+from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Resources
 from memcached_api.memcachedproxy.limits import (
+    DEFAULT_CONNECTIONS,
     DEFAULT_PORT,
     DEFAULT_SIZE,
+    DEFAULT_THREADS,
+    DEFAULT_TIMEOUT,
     MAX_CONNECTIONS,
     MAX_THREADS,
     MIN_CONNECTIONS,
+    seconds,
 )
 from memcached_api.memcachedproxy.rules import RULES
 from memcached_api.scheduling import Annotations, Labels
@@ -43,30 +47,33 @@ _COUNT: Final = Meta(extra_json_schema={"format": "int32"})
 class MemcachedRef(msgspec.Struct, frozen=True, rename="camel"):
     """The Memcached in this namespace that serves the requests."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+    name: Annotated[str, Meta(min_length=1, max_length=MAX_NAME_LENGTH), REPLACES]
     """Name of a Memcached in this namespace. It needs `identity: Stable`, and must serve clients without passwords and
     without TLS."""
+
+
+Timeout = Annotated[str, Meta(min_length=1, max_length=8), REPLACES.unless(seconds(DEFAULT_TIMEOUT), seconds)]
 
 
 class Timeouts(msgspec.Struct, frozen=True, rename="camel"):
     """How long a request waits for a server. Three failures mark a server as unreachable; then requests fail at once,
     and memcached tries to connect again every second."""
 
-    connect: Annotated[str, Meta(min_length=1, max_length=8)] | None = None
+    connect: Timeout | None = None
     """Maximum time to connect to a server, from `10ms` to `60s`. Defaults to `500ms`."""
 
-    read: Annotated[str, Meta(min_length=1, max_length=8)] | None = None
+    read: Timeout | None = None
     """Maximum time to wait for a response, from `10ms` to `60s`. Defaults to `500ms`."""
 
 
 class Rollout(placing.Rollout, frozen=True, rename="camel"):
     """How pods are replaced when a change requires it, such as another number of slots."""
 
-    max_unavailable: IntOrPercent | None = None
+    max_unavailable: Annotated[IntOrPercent, KEEPS] | None = None
     """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. Defaults to 0, or
     to 1 with `maxSurge: 0`."""
 
-    max_surge: IntOrPercent | None = None
+    max_surge: Annotated[IntOrPercent, KEEPS] | None = None
     """Maximum number of additional pods, or percentage rounded up, during a rollout. Defaults to 100%: all new pods
     start at once, so that old and new pods distribute keys differently for as short as possible."""
 
@@ -74,13 +81,13 @@ class Rollout(placing.Rollout, frozen=True, rename="camel"):
 class Service(placing.Service, frozen=True, rename="camel"):
     """Labels and annotations of the Service, in addition to the operator's, and the choice of pods."""
 
-    annotations: Annotations = field(default_factory=dict[str, str])
+    annotations: Annotated[Annotations, KEEPS] = field(default_factory=dict[str, str])
     """Annotations of the Service. Keys that the operator sets are rejected."""
 
-    labels: Labels = field(default_factory=dict[str, str])
+    labels: Annotated[Labels, KEEPS] = field(default_factory=dict[str, str])
     """Labels of the Service. Keys that the operator sets are rejected."""
 
-    traffic_distribution: Literal["PreferClose", "PreferSameZone", "PreferSameNode"] | None = None
+    traffic_distribution: Annotated[Literal["PreferClose", "PreferSameZone", "PreferSameNode"], KEEPS] | None = None
     """`PreferSameZone`: clients connect to proxies in their own zone, if there are any. `PreferSameNode`: to those on
     their own node, otherwise in their own zone, if there are any. Both require Kubernetes 1.34. `PreferClose`: the
     former name of `PreferSameZone`, requires Kubernetes 1.31. Defaults to all proxies."""
@@ -92,34 +99,38 @@ class MemcachedProxySpec(msgspec.Struct, frozen=True, rename="camel", kw_only=Tr
     memcached_ref: MemcachedRef
     """The Memcached that serves the requests. If you change it, all keys are read from another cache."""
 
-    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE)] = DEFAULT_SIZE
+    size: Annotated[int, Meta(ge=MIN_SIZE, le=MAX_SIZE), KEEPS] = DEFAULT_SIZE
     """Number of proxies. Each of them serves every key."""
 
-    port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT)] = DEFAULT_PORT
+    port: Annotated[int, Meta(ge=MIN_PORT, le=MAX_PORT), REPLACES] = DEFAULT_PORT
     """Port of every proxy and of the Service."""
 
-    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH)] | None = None
+    image: Annotated[str, Meta(min_length=1, max_length=MAX_IMAGE_LENGTH), REPLACES] | None = None
     """Container image of memcached, release 1.6.45 or later with the proxy, which the official image contains. If it is
     absent on creation, or if you remove a value that you set, the mutating webhook sets the operator's current default.
     Later releases do not change it."""
 
-    image_pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = None
+    image_pull_policy: Annotated[Literal["Always", "IfNotPresent", "Never"], REPLACES] | None = None
     """When the kubelet pulls the image: `Always`, `IfNotPresent` or `Never`. Defaults to `Always` for the tag `latest`,
     otherwise to `IfNotPresent`."""
 
-    image_pull_secrets: Annotated[list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME)] = []
+    image_pull_secrets: Annotated[
+        list[LocalObjectReference], Meta(max_length=16, extra_json_schema=LIST_BY_NAME), REPLACES
+    ] = []
     """Image pull secrets in this namespace."""
 
-    resources: ResourceRequirements | None = None
+    resources: Resources | None = None
     """Compute resources of each container. By default, the CPU request is `100m`. The default memory request and limit
     follow from `threads`, `maxConnections`, `tls` and the `maxItemSize` of the Memcached. A memory limit that you set
     determines how many values the proxy can hold at the same time."""
 
-    threads: Annotated[int, Meta(ge=1, le=MAX_THREADS)] | None = None
+    threads: Annotated[int, Meta(ge=1, le=MAX_THREADS), REPLACES.unless(DEFAULT_THREADS)] | None = None
     """Number of threads that process requests: memcached's `-t`. Each of them has its own connection to each server.
     Defaults to 2."""
 
-    max_connections: Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS)] | None = None
+    max_connections: (
+        Annotated[int, Meta(ge=MIN_CONNECTIONS, le=MAX_CONNECTIONS), REPLACES.unless(DEFAULT_CONNECTIONS)] | None
+    ) = None
     """Maximum number of clients that are connected to each proxy. Additional clients get an error. memcached's `-c` is
     higher, because it includes the connections to the servers. Defaults to 4096."""
 
@@ -210,7 +221,6 @@ MEMCACHEDPROXY: Final = Kind(
     spec=MemcachedProxySpec,
     status=MemcachedProxyStatus,
     rules=RULES,
-    changes=SENTENCES,
     columns=(
         *STATE_COLUMNS,
         Column("Memcached", "string", ".spec.memcachedRef.name", "The Memcached that serves the requests"),

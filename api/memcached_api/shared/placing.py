@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from msgspec import Meta, field
 
+from memcached_api.effects import KEEPS, REPLACES
 from memcached_api.scheduling import (
     MAX_ENTRIES,
     Affinity,
@@ -39,52 +40,66 @@ IntOrPercent = Annotated[
 ]
 
 
+def pod_security_context(given: PodSecurityContext | None) -> dict[str, Any]:
+    """The security context of the pods, as in a pod template: not as root, and with a seccomp profile."""
+    context: dict[str, Any] = {"runAsUser": DEFAULT_USER, "runAsGroup": DEFAULT_USER}
+    if given is not None:
+        context = msgspec.to_builtins(given)
+    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} | context
+
+
 class PodMetadata(msgspec.Struct, frozen=True, rename="camel"):
     """Labels and annotations of the pods, in addition to the operator's."""
 
-    labels: Labels = {}
+    labels: Annotated[Labels, REPLACES] = {}
     """Labels of the pods. Keys that the operator sets are rejected."""
 
-    annotations: Annotations = {}
+    annotations: Annotated[Annotations, REPLACES] = {}
     """Annotations of the pods. Keys that the operator sets are rejected."""
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """Where the pods run, and under which account and user."""
 
-    node_selector: Annotated[Labels, Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"})] = {}
+    node_selector: Annotated[Labels, Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"}), REPLACES] = {}
     """Node labels that the pods require."""
 
     tolerations: Annotated[
         list[Toleration],
         Meta(max_length=MAX_ENTRIES, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+        REPLACES,
     ] = []
     """Node taints that the pods tolerate."""
 
-    affinity: Affinity | None = None
+    affinity: Annotated[Affinity, REPLACES] | None = None
     """Rules that attract the pods to nodes or other pods, or keep them apart."""
 
     topology_spread_constraints: Annotated[
         list[TopologySpreadConstraint],
         Meta(max_length=MAX_CONSTRAINTS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+        REPLACES,
     ] = []
     """How the pods are spread over nodes and zones. If it is absent on creation or removed later, the mutating webhook
     sets two best-effort constraints, for `kubernetes.io/hostname` and `topology.kubernetes.io/zone`. An empty list
     means no constraints."""
 
-    priority_class_name: Name = ""
+    priority_class_name: Annotated[Name, REPLACES] = ""
     """Name of the PriorityClass of the pods."""
 
-    runtime_class_name: Name = ""
+    runtime_class_name: Annotated[Name, REPLACES] = ""
     """Name of the RuntimeClass of the pods, for example for gVisor. Defaults to the runtime of the node."""
 
-    service_account_name: Name = ""
+    service_account_name: Annotated[Name, REPLACES.unless(DEFAULT_ACCOUNT)] = ""
     """Name of the ServiceAccount of the pods. Its token is not mounted."""
 
-    termination_grace_period_seconds: Annotated[int, Meta(ge=MIN_GRACE_SECONDS, le=MAX_GRACE_SECONDS)] | None = None
+    termination_grace_period_seconds: (
+        Annotated[int, Meta(ge=MIN_GRACE_SECONDS, le=MAX_GRACE_SECONDS), REPLACES.unless(DEFAULT_GRACE_SECONDS)] | None
+    ) = None
     """Seconds that a pod has to terminate before it is killed, at least 10. Defaults to 30."""
 
-    security_context: PodSecurityContext | None = None
+    security_context: (
+        Annotated[PodSecurityContext, REPLACES.unless(pod_security_context(None), pod_security_context)] | None
+    ) = None
     """User and groups of the pods. It replaces the default, `runAsUser: 1001` and `runAsGroup: 1001`. `{}` leaves both
     to the platform, as OpenShift requires. `runAsNonRoot: true` always applies. The seccomp profile defaults to
     `RuntimeDefault`."""
@@ -103,11 +118,11 @@ class PodTemplate(msgspec.Struct, frozen=True, rename="camel"):
 class PodDisruptionBudget(msgspec.Struct, frozen=True, rename="camel"):
     """How many pods node drains may evict at the same time."""
 
-    enabled: bool | None = None
+    enabled: Annotated[bool, KEEPS] | None = None
     """Whether to create a PodDisruptionBudget. Defaults to true. A single pod gets none, because it would block every
     drain."""
 
-    max_unavailable: IntOrPercent | None = None
+    max_unavailable: Annotated[IntOrPercent, KEEPS] | None = None
     """Maximum number of pods, or percentage rounded up, that evictions may make unavailable. At least 1. Defaults to 1.
     """
 
@@ -115,20 +130,20 @@ class PodDisruptionBudget(msgspec.Struct, frozen=True, rename="camel"):
 class Rollout(msgspec.Struct, frozen=True, rename="camel"):
     """How pods are replaced when a change requires it. A kind describes its own defaults."""
 
-    max_unavailable: IntOrPercent | None = None
+    max_unavailable: Annotated[IntOrPercent, KEEPS] | None = None
     """Maximum number of pods, or percentage rounded down, that may be unavailable during a rollout. Defaults to 25%."""
 
-    max_surge: IntOrPercent | None = None
+    max_surge: Annotated[IntOrPercent, KEEPS] | None = None
     """Maximum number of additional pods, or percentage rounded up, during a rollout. Defaults to 25%."""
 
-    min_ready_seconds: Annotated[int, Meta(ge=0, le=MAX_READY_SECONDS)] | None = None
+    min_ready_seconds: Annotated[int, Meta(ge=0, le=MAX_READY_SECONDS), KEEPS] | None = None
     """Seconds for which a new pod must be ready before the rollout continues, at most one day. Defaults to 0."""
 
-    paused: bool | None = None
+    paused: Annotated[bool, KEEPS] | None = None
     """Whether changes that require new pods wait. Other changes, such as `size`, still take effect. Defaults to false.
     """
 
-    restarted_at: Annotated[str, Meta(max_length=40)] | None = None
+    restarted_at: Annotated[str, Meta(max_length=40), REPLACES] | None = None
     """A time in RFC 3339, such as `2026-11-22T10:00:00Z`. Setting it works like `kubectl rollout restart`. The mutating
     webhook keeps the time if an update omits it."""
 
@@ -166,6 +181,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
         Annotated[
             list[NetworkPolicyPeer],
             Meta(max_length=MAX_PEERS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+            KEEPS,
         ]
         | None
     ) = field(name="from", default=None)
@@ -175,6 +191,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
         Annotated[
             list[NetworkPolicyPeer],
             Meta(max_length=MAX_METRICS_PEERS, extra_json_schema={"x-kubernetes-list-type": "atomic"}),
+            KEEPS,
         ]
         | None
     ) = None
@@ -185,16 +202,8 @@ class NetworkPolicy(msgspec.Struct, frozen=True, rename="camel"):
 class Service(msgspec.Struct, frozen=True, rename="camel"):
     """Labels and annotations of the Service, in addition to the operator's."""
 
-    annotations: Annotations = {}
+    annotations: Annotated[Annotations, KEEPS] = {}
     """Annotations of the Service. Keys that the operator sets are rejected."""
 
-    labels: Labels = {}
+    labels: Annotated[Labels, KEEPS] = {}
     """Labels of the Service. Keys that the operator sets are rejected."""
-
-
-def security_context(pod: PodSpec) -> dict[str, Any]:
-    """The security context of the pods, as in a pod template: not as root, and with a seccomp profile."""
-    context: dict[str, Any] = {"runAsUser": DEFAULT_USER, "runAsGroup": DEFAULT_USER}
-    if pod.security_context is not None:
-        context = msgspec.to_builtins(pod.security_context)
-    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}} | context

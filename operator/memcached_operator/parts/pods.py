@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from memcached_api.kubernetes import LocalObjectReference
-from memcached_api.shared.placing import PodSpec, PodTemplate, Rollout, security_context
+from memcached_api.shared.placing import PodSpec, PodTemplate, Rollout, pod_security_context
 from memcached_operator.kube.resource import Object
 from memcached_operator.parts.placement import placement, pod_metadata
 from memcached_operator.parts.workloads import children
@@ -37,7 +37,7 @@ def restricted_pod(
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": security_context(placed),
+        "securityContext": pod_security_context(placed.security_context),
         "containers": containers,
         **placement(placed, selector),
         **secrets,

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import assume, given
 
 from memcached_api.annotations import MEMORY_ANNOTATION
+from memcached_api.effects import Effect
 from memcached_api.images import Images
 from memcached_api.memcached.changes.effect import effect_of
-from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import MEMCACHED, decode_spec
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object

@@ -7,12 +7,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from crds.schema import struct_schema
+from memcached_api.effects import Effect
 from memcached_api.images import Images
 from memcached_api.memcached.changes.effect import effect_of
 from memcached_api.memcached.changes.fields import changed_fields, values
-from memcached_api.memcached.effects import FIELDS as EFFECTS
-from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, decode_spec
 from memcached_api.quantity import parse_quantity
 from memcached_operator.kube.resource import Object
@@ -154,32 +152,6 @@ def with_field_of(spec: dict[str, Any], other: dict[str, Any], field: str) -> di
     return {key: value for key, value in spec.items() if key != name} | ({name: other[name]} if name in other else {})
 
 
-STRUCTS = (
-    "cache",
-    "podTemplate",
-    "podDisruptionBudget",
-    "rollout",
-    "networkPolicy",
-    "service",
-    "monitoring",
-    "monitoring.podMonitor",
-    "monitoring.rules",
-    "monitoring.tls",
-    "monitoring.insight",
-    "rollout.warmUp",
-    "agent",
-    "tls",
-    "auth",
-    "inheritedMetadata",
-)
-NESTED = (
-    "spec",
-    *(f"spec.{name}" for name in STRUCTS),
-    "spec.podTemplate.metadata",
-    "spec.podTemplate.spec",
-)
-"""The structs whose fields are declared one by one."""
-
 FIELDS = [field.removeprefix("spec.") for field in declared({"image": "a"})]
 
 
@@ -225,19 +197,3 @@ def test_default_of_kubernetes_is_no_change(field: str, default: Any, other: Any
 @given(SPECS, st.integers(1, 9))
 def test_other_fields_do_not_change_the_template(spec: dict[str, Any], size: int) -> None:
     assert template({**spec, "size": size}) == template(spec)
-
-
-def test_every_field_is_declared_once() -> None:
-    keeping_pods = [name for name, row in EFFECTS.items() if row.effect is Effect.NOTHING]
-    declared_fields = [*keeping_pods, *declared({"image": "a"})]
-    assert sorted(declared_fields) == sorted(EFFECTS) == sorted(fields(MemcachedSpec))
-
-
-def fields(spec: type[MemcachedSpec]) -> list[str]:
-    """The fields of a spec, those within the structs of NESTED separately."""
-
-    def below(schema: dict[str, Any], path: str) -> list[str]:
-        names: dict[str, dict[str, Any]] = schema["properties"] if path in NESTED else {}
-        return [each for name, field in names.items() for each in below(field, f"{path}.{name}")] or [path]
-
-    return below(struct_schema(spec), "spec")

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from memcached_api.effects import ITEM_OPTIONS, Effect
 from memcached_api.memcached.changes.effect import ChangeEffect, effect_of, resource_effect
 from memcached_api.memcached.changes.fields import changed_fields, sections
-from memcached_api.memcached.effects import ITEM_OPTIONS, Effect
 from memcached_api.memcached.memory import default_limit
 from memcached_api.memcached.types import MEMCACHED
 from unit.builders import memcached

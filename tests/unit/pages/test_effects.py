@@ -2,7 +2,7 @@
 
 import re
 
-from memcached_api.memcached.effects import FIELDS
+from memcached_api.memcached.types import MEMCACHED
 from pages.effects import LEFT_OUT, blocks
 
 
@@ -14,6 +14,6 @@ def test_each_field_is_in_one_row() -> None:
         if ", up" not in row and ", down" not in row
         for name in re.findall(r"`([\w.]+)`", row)
     ]
-    for field in FIELDS:
+    for field in MEMCACHED.fields:
         found = [name for name in shown if field == name or field.startswith(f"{name}.")]
         assert len(found) == (field not in LEFT_OUT), (field, found)

@@ -1,12 +1,13 @@
 """The parts that kinds share, as a kind that is not Memcached uses them."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 import pytest
 
 from crds.schema import struct_schema
 from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNOTATION
+from memcached_api.effects import REPLACES
 from memcached_api.images import Images
 from memcached_api.kind import Kind
 from memcached_api.shared.agent import Agent
@@ -37,10 +38,10 @@ DEFAULTS: Final = Images("example.com/memcached:2", "example.com/agent:2")
 class FrontSpec(msgspec.Struct, frozen=True, rename="camel"):
     """A spec with every shared part. The port has another name than that of a Memcached."""
 
-    port: int = 11211
+    port: Annotated[int, REPLACES] = 11211
     """Port."""
 
-    image: str | None = None
+    image: Annotated[str, REPLACES] | None = None
     """Image."""
 
     pod_template: PodTemplate | None = None

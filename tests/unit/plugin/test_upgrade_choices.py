@@ -9,7 +9,7 @@ from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.model import images, owners, units, upgrading
 from memcached_api.image import is_older
 from memcached_api.known_problems import corrected, known_problems, text
-from memcached_api.memcached.warm_up import WarmUp, timeout_seconds
+from memcached_api.memcached.warm_up import timeout_seconds
 from unit.plugin.conftest import Run
 from unit.plugin.fleet import CRASH, NEW, OLD, PULL, Fleet, cr, runner
 
@@ -151,7 +151,7 @@ def test_older_release_is_that_of_admission() -> None:
 def test_time_of_a_cache_follows_from_its_pods(size: int | None, rollout: dict[str, Any], limit: str) -> None:
     found = cr("a", rollout=rollout, size=size)
     assert units.duration(upgrading.time_limit(found)) == limit
-    assert timeout_seconds(WarmUp()) == upgrading.WARM_UP
+    assert timeout_seconds(None) == upgrading.WARM_UP
 
 
 @pytest.mark.parametrize("limit", ["", "0s", "15", "1m1h", "-1m"])

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from memcached_api.appservice.changes import replaces_pods
 from memcached_api.appservice.types import APPSERVICE, DEFAULT_SIZE, AppServiceSpec, decode_spec
 from memcached_api.images import Images
 from memcached_webhooks.admission import Admission
@@ -29,7 +28,7 @@ def warnings(obj: Any, old: Any) -> list[str]:
         return list(image_warnings(new.image))
     return [
         *_size_warnings(new.size, before.size),
-        *restart_warnings(replaces_pods(new, before), min(new.size, before.size)),
+        *restart_warnings(APPSERVICE.changed_fields(new, before), min(new.size, before.size)),
         *_port_warnings(new, before),
         *(image_warnings(new.image) if new.image != before.image else ()),
     ]

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from memcached_api.effects import Effect
 from memcached_api.image import is_older
 from memcached_api.images import Images
 from memcached_api.known_problems import known_problems, sentence
 from memcached_api.memcached.agent import asks_for_agent
 from memcached_api.memcached.changes.effect import ChangeEffect, effect_of
-from memcached_api.memcached.effects import Effect
 from memcached_api.memcached.placing import RolloutSpec
 from memcached_api.memcached.resolved import requested_slots, slots_at_once
 from memcached_api.memcached.rules.spec import STABLE

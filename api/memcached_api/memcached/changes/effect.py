@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from memcached_api.changes import changed
+from memcached_api.effects import ITEM_OPTIONS, Effect, Needs, Part, changed
 from memcached_api.memcached.changes.fields import changed_fields, sections, used
 from memcached_api.memcached.changes.resizing import Amounts, by_value, can_resize
-from memcached_api.memcached.effects import FIELDS, ITEM_OPTIONS, Effect, Needs, Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.options import name_of
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.resolved import resolved
-from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent, restarts_warm
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, is_stable, needs_agent, restarts_warm
 from memcached_api.shared.resources import agent_requirements
 
 
@@ -33,7 +32,7 @@ def effect_of(new: MemcachedSpec, old: MemcachedSpec) -> ChangeEffect:
         return ChangeEffect(Effect.REPLACE if names else Effect.NOTHING, sections(names, new, old))
     sizes, others = resource_effect(new, old), changed(used(new), used(old))
     effects = {name: _effect(name, new, old) if name in others else Effect.NOTHING for name in names}
-    effects |= {name: max(effects[name], sizes) for name in effects if FIELDS[name].sizes}
+    effects |= {name: max(effects[name], sizes) for name in effects if MEMCACHED.fields[name].sizes}
     effect = max(effects.values(), default=Effect.NOTHING)
     if effect is Effect.NOTHING:
         return ChangeEffect(effect, [])
@@ -43,7 +42,7 @@ def effect_of(new: MemcachedSpec, old: MemcachedSpec) -> ChangeEffect:
 
 def _effect(name: str, new: MemcachedSpec, old: MemcachedSpec) -> Effect:
     """The effect of one field that the pods use otherwise, without that on requests and limits."""
-    row = FIELDS[name]
+    row = MEMCACHED.fields[name]
     if row.needs is Needs.AMOUNTS:
         return Effect.NOTHING
     holds = all(_HAS[row.needs](spec) for spec in (new, old)) and _ALLOWS.get(row.needs, _any)(new, old)
@@ -52,13 +51,13 @@ def _effect(name: str, new: MemcachedSpec, old: MemcachedSpec) -> Effect:
 
 def weakest_effect(name: str, spec: MemcachedSpec) -> Effect:
     """The effect of a change of one field of a spec that keeps what the effect needs, if it is one that is allowed."""
-    row = FIELDS[name]
+    row = MEMCACHED.fields[name]
     return row.effect if _HAS[row.needs](spec) else Effect.REPLACE
 
 
 def changeable(spec: MemcachedSpec) -> frozenset[Part]:
     """The parts of a running pod that carry fields of this spec, so that these can be changed in place."""
-    return frozenset(row.part for row in FIELDS.values() if row.part is not None and _HAS[row.needs](spec))
+    return frozenset(row.part for row in MEMCACHED.fields.values() if row.part is not None and _HAS[row.needs](spec))
 
 
 def _grows(new: MemcachedSpec, old: MemcachedSpec) -> bool:

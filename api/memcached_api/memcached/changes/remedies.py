@@ -6,13 +6,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from memcached_api.effects import Effect
 from memcached_api.kubernetes import ResourceRequirements
 from memcached_api.memcached.changes.effect import effect_of, weakest_effect
 from memcached_api.memcached.changes.resizing import PARTS, RESIZABLE
-from memcached_api.memcached.effects import FIELDS, Effect
 from memcached_api.memcached.requirements import requirements
 from memcached_api.memcached.resolved import resolved
-from memcached_api.memcached.types import MemcachedSpec, is_stable, needs_agent
+from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, is_stable, needs_agent
 from memcached_api.quantity import parse_quantity
 from memcached_api.remedies import Action, Direction
 from memcached_api.shared.agent import Agent
@@ -59,7 +59,7 @@ def _losing(spec: MemcachedSpec | None, field: str, direction: Direction) -> Ite
 def _names(spec: MemcachedSpec | None, field: str, direction: Direction) -> list[str]:
     """The field if a change of it in a direction replaces the pods; of a section with amounts, those that do."""
     if spec is None:
-        return [field] if any(FIELDS[name].effect is not Effect.NOTHING for name in _rows(field)) else []
+        return [field] if any(MEMCACHED.fields[name].effect is not Effect.NOTHING for name in _rows(field)) else []
     if field not in (RESOURCES, AGENT_RESOURCES) or direction is Direction.ADDED:
         return [field] if _effect(spec, field, direction) is Effect.REPLACE else []
     # Both the request and the limit of a resource change, so that the QoS class stays.
@@ -70,7 +70,7 @@ def _names(spec: MemcachedSpec | None, field: str, direction: Direction) -> list
 def _effect(spec: MemcachedSpec, field: str, direction: Direction) -> Effect:
     """The effect of a change of one field of a valid spec in a direction, whatever the new value is."""
     rows = _rows(field)
-    if all(FIELDS[name].effect is Effect.NOTHING for name in rows):
+    if all(MEMCACHED.fields[name].effect is Effect.NOTHING for name in rows):
         return Effect.NOTHING
     if field.startswith("spec.agent.") and not needs_agent(spec):
         return Effect.NOTHING
@@ -82,7 +82,7 @@ def _effect(spec: MemcachedSpec, field: str, direction: Direction) -> Effect:
     for section in (RESOURCES, AGENT_RESOURCES):
         if f"{field}.".startswith(f"{section}."):
             return _resized(spec, section, field, direction)
-    if _derives_memory(spec) and any(FIELDS[name].sizes for name in rows):
+    if _derives_memory(spec) and any(MEMCACHED.fields[name].sizes for name in rows):
         rows.append(MEMORY)
     return max(weakest_effect(name, spec) for name in rows)
 
@@ -94,7 +94,7 @@ def _derives_memory(spec: MemcachedSpec) -> bool:
 
 def _rows(field: str) -> list[str]:
     """The fields of the table of effects that a field is, contains, or is a part of."""
-    return [name for name in FIELDS if f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.")]
+    return [name for name in MEMCACHED.fields if f"{field}.".startswith(f"{name}.") or name.startswith(f"{field}.")]
 
 
 def _resized(spec: MemcachedSpec, section: str, field: str, direction: Direction) -> Effect:

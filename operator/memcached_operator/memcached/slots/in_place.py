@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any, Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
+from memcached_api.effects import Part
 from memcached_api.memcached.changes.effect import changeable, item_options
 from memcached_api.memcached.changes.resizing import Amounts, by_value
-from memcached_api.memcached.effects import Part
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, restarts_warm

@@ -9,6 +9,9 @@ from msgspec import Meta, field
 from memcached_api.effects import KEEPS, REPLACES, fields_of
 from memcached_api.kubernetes import LocalObjectReference
 
+Size = Annotated[int, REPLACES]
+"""A type with an effect, which a field can replace."""
+
 
 class Base(msgspec.Struct, rename="camel"):
     """A section that another one extends."""
@@ -26,7 +29,7 @@ class Rollout(Base, rename="camel"):
 class Spec(msgspec.Struct, rename="camel"):
     """A spec with fields of each type."""
 
-    size: Annotated[int, KEEPS] = 1
+    size: Annotated[Size, KEEPS] = 1
     from_: Annotated[list[str], REPLACES] = field(name="from", default_factory=list[str])
     rollout: Rollout | None = None
     always: Base = field(default_factory=Base)

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 
 from memcached_api import conditions as c
 from memcached_operator import metrics
-from memcached_operator.engine.events.creations import CreationEvents
+from memcached_operator.engine.events.causes import Causes
 from memcached_operator.engine.events.disruptions import Disruptions
-from memcached_operator.engine.events.pods import MountEvents, PullEvents
 from memcached_operator.engine.kind import Outcome, Plan, ReconciledKind
 from memcached_operator.engine.observers import Observers
 from memcached_operator.engine.reporting.conditions import is_reported
@@ -76,22 +75,18 @@ class Reconciler:
         self._recorder = Recorder(client)
         self._strays = StrayFinder(store)
         self._status = StatusWriter(client, store, self._recorder)
-        self._mount_events = MountEvents(client, queue.add)
-        self._pull_events = PullEvents(client, queue.add)
-        self._creation_events = CreationEvents(client, store, queue.add)
-        self._readers = (self._mount_events, self._pull_events, self._creation_events)
+        self._causes = Causes(client, store, queue.add)
         self._disruptions = Disruptions(self._recorder)
 
     async def run(self, workers: int) -> None:
-        """Run workers, queue timers, and the writer and the readers of Events until one fails.
+        """Run workers, queue timers, and the writer and the reader of Events until one fails.
 
         Raises its error in an ExceptionGroup.
         """
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run_timers(), name="queue timers")
             group.create_task(self._recorder.run(), name="events")
-            for reader in self._readers:
-                group.create_task(reader.run(), name=reader.name)
+            group.create_task(self._causes.run(), name="causes")
             for number in range(workers):
                 group.create_task(self.run_worker(), name=f"worker {number}")
 
@@ -142,8 +137,7 @@ class Reconciler:
             self._queue.forget(key)
             self._status.forget(key)
             self._deferred.discard(key)
-            for reader in self._readers:
-                reader.forget(key)
+            self._causes.forget(key)
             self._disruptions.forget(key)
             self._strays.forget(key)
             self._applier.forget_deleted()
@@ -188,7 +182,7 @@ class Reconciler:
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
         strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
         snapshot = replace(snapshot, strays=strays)
-        is_delayed = any(reader.delays_status(key) for reader in self._readers)
+        is_delayed = self._causes.delays_status(key)
         delay, relisted = None, None
         if not is_delayed:
             snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
@@ -229,14 +223,10 @@ class Reconciler:
 
     def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._store, kind, cr, self._knowledge, self.resize)
-        now = datetime.now(UTC)
-        events = (*self._mount_events.of(key, snapshot, now), *self._pull_events.of(key, snapshot, now))
-        creation = self._creation_events.of(key, snapshot, now)
         self._disruptions.observe(key, cr, (*snapshot.pods, *snapshot.ended), kind.loss)
         disruptions = self._disruptions.of(key, cr["metadata"]["uid"])
-        if not (events or creation or disruptions):
-            return snapshot
-        return replace(snapshot, events=events, creation=creation, disruptions=disruptions)
+        snapshot = self._causes.add_to(snapshot, key, datetime.now(UTC))
+        return replace(snapshot, disruptions=disruptions) if disruptions else snapshot
 
     def is_echo(self, key: Key, obj: Object) -> bool:
         """Whether an event has the status that is being written, before the reply."""

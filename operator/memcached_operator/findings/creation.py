@@ -7,7 +7,6 @@ another owner's pod has the name of a slot.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -22,49 +21,35 @@ from memcached_operator.kube import texts
 from memcached_operator.kube.labels import own_labels
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
-    EVENTS,
-    PODS,
     STATEFULSETS,
     Key,
     Object,
     Resource,
     controller_of,
-    key_of,
     nested_list,
     nested_map,
 )
-from memcached_operator.kube.times import last_seen, time_of
+from memcached_operator.kube.times import time_of
 from memcached_operator.world.pods import is_deleted
 from memcached_operator.world.snapshot import Snapshot
 
-START_PERIOD: Final = 4.0
-"""Seconds for which pods must be missing before the cause is read: a normal creation takes less than one."""
-
 RETRY_PERIOD: Final = 60.0
-"""Seconds for which pods must be missing before the workload's controller is made to try again."""
+"""Seconds for which pods must be missing before the workload's controller is made to try again, and minimum seconds
+between two reads of the cause for one object."""
 
-MIN_PERIOD: Final = 15.0
 MAX_PERIOD: Final = 300.0
-"""Minimum and maximum seconds between two reads of the cause for one object, and between two retries."""
+"""The same after a long time."""
 
 RECENT: Final = 1000.0 + 300.0 + MAX_PERIOD
 """Seconds after its last occurrence for which an Event counts. A controller tries again after at most 1000 s (client-go
 util/workqueue), and its spam filter allows an Event of an object at least every 300 s (client-go tools/record)."""
 
-MAX_EVENTS: Final = 500
-"""Maximum Events that are read of a StatefulSet, or of all ReplicaSets of a namespace: the uid of a Deployment's is not
-known. A controller merges more than 10 similar Events of an object."""
-
 MAX_SIZE: Final = 1000
-MAX_SLOTS: Final = 3
-"""Maximum slots of one object that are considered, for either verb, and that are looked for among the pods of other
-owners."""
+"""Slots of one object that are considered."""
 
 MAX_LENGTH: Final = 4096
-MAX_KEPT: Final = 1600
 MAX_TEXT: Final = 1000
-"""Characters of a message that are read, kept with two names before them, and reported. Anyone who can create Events
-can write it."""
+"""Characters of a message that are read, and reported. Anyone who can create Events can write it."""
 
 MAX_DIGITS: Final = 10
 """Digits of the number of a slot that are read: it is at most 2^31."""
@@ -99,57 +84,28 @@ _ANY: Final = PodRules("")
 """The rules if only the cluster's words matter."""
 
 
-@dataclass(frozen=True)
-class Demand:
-    """What is needed to explain missing pods, and pods that are not deleted.
+def is_rejected(snapshot: Snapshot) -> bool:
+    """Whether the workload lacks pods, or has pods that it must delete."""
+    resource, live = workload(snapshot)
+    if live is None:
+        return False
+    found = missing_slots(snapshot) or kept_slots(snapshot)
+    return bool(found) or _lacks_pods(live, resource) or _keeps_pods(live, resource)
 
-    `uid`: that of the workload. `fields`: the field selectors of its Events. `slots`: missing pods of a StatefulSet.
-    `after`, `period`: as for every demand. `observed`: the workload's controller has seen the latest spec.
+
+def is_observed(resource: Resource, live: Object) -> bool:
+    """Whether the controller of a workload has seen its latest spec. It does not store that if it gives up before."""
+    return counted(resource.kind, live).current or bool(_failed_replica_sets(live))
+
+
+def subject(text: str) -> tuple[str, str] | None:
+    """The verb and the pod that an Event with this message is about; None if it is about something else.
+
+    The pod of a ReplicaSet has another name in each attempt, so it is left out.
     """
-
-    workload: Key
-    uid: str
-    fields: tuple[str, ...]
-    slots: tuple[str, ...]
-    after: float
-    period: float
-    observed: bool
-    urgent: bool = True
-
-
-def demand(snapshot: Snapshot, waited: float, *, reported: bool) -> Demand | None:
-    """What is needed to explain missing pods, and pods that are not deleted; None without such pods.
-
-    `waited`: seconds since there are some. `reported`: the status may report the cause already.
-    """
-    resource, live = _workload(snapshot)
-    slots = missing_slots(snapshot)
-    if live is None or live["metadata"].get("deletionTimestamp"):
-        return None
-    rejected = {
-        CREATE: slots or _lacks_pods(live, resource),
-        DELETE: kept_slots(snapshot) or _keeps_pods(live, resource),
-    }
-    if not any(rejected.values()):
-        return None
-    uid = live["metadata"]["uid"]
-    about = f"involvedObject.uid={uid}" if resource == STATEFULSETS else "involvedObject.kind=ReplicaSet"
-    return Demand(
-        key_of(resource, live),
-        uid,
-        tuple(f"{about},reason={REASONS[verb]}" for verb, is_rejected in rejected.items() if is_rejected),
-        tuple(slots[:MAX_SLOTS]),
-        0.0 if reported else max(0.0, START_PERIOD - waited),
-        period(waited),
-        counted(resource.kind, live).current or bool(_failed_replica_sets(live)),
-    )
-
-
-def period(waited: float) -> float:
-    """Seconds until the next read for an object whose pods have been missing for `waited` seconds: first often, then
-    each minute, and after ten minutes more rarely.
-    """
-    return max(MIN_PERIOD, min(waited, RETRY_PERIOD), min(waited / 10, MAX_PERIOD))
+    if match := OF_SLOT.search(text):
+        return match[1].lower(), match[2]
+    return (match[1], "") if (match := OF_REPLICA_SET.search(text)) else None
 
 
 def missing_slots(snapshot: Snapshot) -> list[str]:
@@ -195,7 +151,7 @@ def problems(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
 def _uncreated(snapshot: Snapshot, rules: PodRules = _ANY) -> list[Problem]:
     """The problems that prevent pods from being created."""
     slots = missing_slots(snapshot)
-    pods = [pod for pod in snapshot.creation if pod["kind"] == PODS.kind and _name(pod) in slots]
+    pods = [pod for pod in snapshot.taken if _name(pod) in slots]
     found = [problem for pod in pods if (problem := _taken(pod, snapshot, rules.loss)) is not None]
     if failure := _of_slots(snapshot, slots, CREATE) or _of_deployment(snapshot, CREATE):
         surge = rules.surge if _has_all_pods(snapshot) and EXCEEDED.search(failure) else NONE
@@ -214,34 +170,6 @@ def _undeletable(snapshot: Snapshot, rules: PodRules) -> list[Problem]:
     return [Problem(c.APPLY_FAILED, f"Pods cannot be deleted: {texts.clause(failure, MAX_TEXT)}; {advice}")]
 
 
-def relevant(events: Iterable[Object], workload: Key, now: datetime) -> Iterator[Object]:
-    """The recent Events about pods of a workload that cannot be created or deleted, with the fields that are used."""
-    for event in events:
-        seen = last_seen(event)
-        name = nested_map(event, "involvedObject").get("name", "")
-        if seen is not None and (now - seen).total_seconds() <= RECENT and _is_about(name, workload):
-            text = (event.get("message") or "")[:MAX_LENGTH]
-            yield {"kind": EVENTS.kind, "message": text, "lastTimestamp": seen.isoformat()}
-
-
-def newest(events: Iterable[Object]) -> list[Object]:
-    """The newest Event of each of the last MAX_SLOTS pods of either verb, with the text that can be reported."""
-    found: dict[str, dict[str, Object]] = {}
-    for event in sorted(events, key=lambda event: last_seen(event) or NEVER, reverse=True):
-        match = OF_SLOT.search(event["message"])
-        verb, name = (match[1].lower(), match[2]) if match else (_verb_of(event), "")
-        of_verb = found.setdefault(verb, {}) if verb else {}
-        if name not in of_verb and len(of_verb) < MAX_SLOTS:
-            of_verb[name] = {**event, "message": event["message"][:MAX_KEPT]}
-    return [event for of_verb in found.values() for event in of_verb.values()]
-
-
-def _verb_of(event: Object) -> str:
-    """The verb of an Event of a ReplicaSet; empty for another one."""
-    match = OF_REPLICA_SET.search(event["message"])
-    return match[1] if match else ""
-
-
 def obstacle(pod: Object, uid: str) -> Object | None:
     """What is used of a pod with the name of a missing slot; None if it is no obstacle.
 
@@ -255,7 +183,7 @@ def obstacle(pod: Object, uid: str) -> Object | None:
     meta["labels"] = own_labels(nested_map(pod, "metadata", "labels"))
     owner = {} if controller is None else {name: controller[name] for name in ("kind", "name")}
     released = controller is None and ORIGIN_ANNOTATION in nested_map(pod, "metadata", "annotations")
-    return {"kind": PODS.kind, "metadata": meta, "owner": owner, "released": released}
+    return {"metadata": meta, "owner": owner, "released": released}
 
 
 def _taken(pod: Object, snapshot: Snapshot, loss: str) -> Problem | None:
@@ -286,12 +214,13 @@ def _command(verb: str, pod: Object, option: str) -> str:
     return f"kubectl {verb} pod {option} -n {pod['metadata']['namespace']} {_name(pod)}"
 
 
-def _workload(snapshot: Snapshot) -> tuple[Resource, Object | None]:
+def workload(snapshot: Snapshot) -> tuple[Resource, Object | None]:
+    """The workload that Kubernetes has, and its resource."""
     live = snapshot.child(STATEFULSETS)
     return (DEPLOYMENTS, snapshot.child(DEPLOYMENTS)) if live is None else (STATEFULSETS, live)
 
 
-def _is_about(name: str, workload: Key) -> bool:
+def is_about(name: str, workload: Key) -> bool:
     """Whether an object of an Event is the workload, or a ReplicaSet of it."""
     end = "" if workload.resource == STATEFULSETS else HASH
     return re.fullmatch(re.escape(workload.name) + end, name) is not None
@@ -349,7 +278,7 @@ def _keeps_pods(live: Object, resource: Resource) -> bool:
 
 def _is_scaled_down(snapshot: Snapshot) -> bool:
     """Whether the workload has too many pods, and not those of a rollout."""
-    resource, live = _workload(snapshot)
+    resource, live = workload(snapshot)
     rollout = counted(resource.kind, live)
     return rollout.replicas > rollout.size and (resource == STATEFULSETS or rollout.updated == rollout.replicas)
 
@@ -390,9 +319,10 @@ def _failed_replica_sets(live: Object) -> list[Mapping[str, Any]]:
 
 
 def _matches(snapshot: Snapshot, pattern: re.Pattern[str]) -> Iterator[tuple[datetime, re.Match[str]]]:
-    for event in snapshot.creation:
-        if event["kind"] == EVENTS.kind and (match := pattern.search(event["message"])):
-            yield last_seen(event) or NEVER, match
+    _, live = workload(snapshot)
+    for seen, text in snapshot.messages.get(live["metadata"]["uid"], ()) if live else ():
+        if match := pattern.search(text):
+            yield seen, match
 
 
 def _latest(texts: Iterable[tuple[datetime, str]]) -> str:

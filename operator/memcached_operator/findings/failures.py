@@ -4,19 +4,19 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Final
 
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.remedies import NONE
-from memcached_operator.findings import pulls
+from memcached_operator.findings import image_errors
 from memcached_operator.findings.image_errors import ImageError, error_of
 from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.kube.times import past_time
 from memcached_operator.world.pods import condition_of, is_active, is_ready
+from memcached_operator.world.snapshot import NO_MESSAGES, Messages
 
 RECOVERY_PERIOD = 30.0
 """Seconds for which a restarted container must be ready to count as recovered, to avoid flapping in a crash loop."""
@@ -119,17 +119,15 @@ def containers_of(pod: Object, rules: PodRules) -> Iterator[Container]:
                 yield Container("init container", spec, status, None, once=True)
 
 
-def failures(
-    pods: Iterable[Object], now: datetime, rules: PodRules, errors: pulls.Errors = MappingProxyType({})
-) -> list[Failure]:
+def failures(pods: Iterable[Object], now: datetime, rules: PodRules, known: Messages = NO_MESSAGES) -> list[Failure]:
     """One failure per failing container, in the order of the pods' names.
 
-    `errors`: why images were not pulled, for a kubelet that does not repeat it.
+    `known`: the Events about the pods, for a kubelet that does not repeat why an image was not pulled.
     """
     found: list[Failure] = []
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         if is_active(pod):
-            explained = (_failure(pod, container, now, rules, errors) for container in containers_of(pod, rules))
+            explained = (_failure(pod, container, now, rules, known) for container in containers_of(pod, rules))
             found += [failure for failure in explained if failure is not None]
     return found
 
@@ -172,13 +170,13 @@ def stable(text: str, length: int = MAX_CAUSE) -> str:
     return texts.clause(same, length)
 
 
-def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, errors: pulls.Errors) -> Failure | None:
+def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, known: Messages) -> Failure | None:
     """The failure of a container, if it has one."""
     waiting = nested_map(container.status, "state", "waiting")
     if waiting.get("reason") in IMAGE_REASONS:
         if rules.takes_back(pod, container.name, waiting):  # the plan reports it
             return None
-        return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, errors))
+        return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, known))
     if waiting.get("reason") in START_REASONS:
         return Failure(c.PODS_CRASHING, _start_message(pod, container, waiting, rules))
     terminated = _last_termination(container)
@@ -222,13 +220,13 @@ def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float
 
 
 def _image_message(
-    pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, errors: pulls.Errors
+    pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, known: Messages
 ) -> str:
     # The image of the spec, because the status can have the one before.
     image = container.spec.get("image") or container.status.get("image", "")
     text = text_of(waiting)
-    if pulls.is_unexplained(waiting):
-        text = errors.get((pod["metadata"]["uid"], image), text)[:MAX_READ]
+    if image_errors.is_unexplained(waiting):
+        text = image_errors.reported(image, known.get(pod["metadata"]["uid"], ())) or text
     problem = image_problem(container.title, image, text)
     return f"Pod {pod['metadata']['name']}: {problem}{_image_advice(pod, container, rules, error_of(text))}"
 

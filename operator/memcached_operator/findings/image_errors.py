@@ -1,18 +1,33 @@
-"""The errors with which an image is not pulled: the cause of each, and the remedy.
+"""The errors with which an image is not pulled: the cause of each, and the remedy. Where a kubelet reports them.
 
 The texts are those of containerd, CRI-O, Docker, registries, the kubelet, and Go's packages net and crypto/x509.
 Each pattern contains a space or a symbol that no name of an image contains, because the texts also name the image.
+
+Before Kubernetes 1.32, the status of a pod has no error between two attempts. The Events of the kubelet have it.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from memcached_api.image import MAX_LENGTH
 from memcached_api.remedies import Action, Remedy, corrected
-from memcached_operator.findings.rules import OwnContainer
+from memcached_operator.findings.rules import OwnContainer, specs_of
+from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.world.pods import is_active
+from memcached_operator.world.snapshot import Message
 
 RETRIES: Final = "and the kubelet tries again by itself"
+
+MAX_TEXT: Final = 2048
+"""Characters of a message that are read."""
+
+_BACK_OFF: Final = re.compile(r'Back-off pulling image "[^"]*"')
+"""The kubelet's whole text during its back-off, without the error (its image_manager.go, before release 1.32)."""
+
+_FAILED: Final = re.compile(rf'Failed to pull image "([^"]{{1,{MAX_LENGTH}}})": ')
+"""The start of its Event about an attempt. The error follows."""
 
 
 @dataclass(frozen=True)
@@ -108,3 +123,35 @@ ERRORS: Final = (
 def error_of(text: str) -> ImageError:
     """The error in a text of at most `failures.MAX_READ` characters."""
     return next((error for error in ERRORS if error.says.search(text)), OTHER)
+
+
+def is_unexplained(waiting: Mapping[str, Any]) -> bool:
+    """Whether the state of a container that waits for its image does not say why."""
+    return _BACK_OFF.fullmatch((waiting.get("message") or "")[:MAX_TEXT]) is not None
+
+
+def unexplained(pods: Iterable[Object]) -> list[tuple[Object, frozenset[str]]]:
+    """The pods with such containers, by name, and the images for which these wait."""
+    lacking = {pod["metadata"]["name"]: (pod, frozenset(_unexplained(pod))) for pod in pods if is_active(pod)}
+    return [lacking[name] for name in sorted(lacking) if lacking[name][1]]
+
+
+def subject(text: str, images: Collection[str]) -> str | None:
+    """The image, of these, that an Event with this message is about; None if it is about something else."""
+    found = _FAILED.match(text)
+    return found[1] if found and found[1] in images else None
+
+
+def reported(image: str, messages: Iterable[Message]) -> str:
+    """The last error of an image in the Events about its pod; empty without one."""
+    _, text = max((each for each in messages if subject(each.text, (image,))), default=(None, ""))
+    return text[found.end() :] if (found := _FAILED.match(text)) else ""
+
+
+def _unexplained(pod: Object) -> Iterator[str]:
+    """The images of the containers whose state does not say why they wait."""
+    for part, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
+        for each in nested_list(pod, "status", statuses):
+            if is_unexplained(nested_map(each, "state", "waiting")):
+                images = (spec.get("image", "") for spec in specs_of(pod, part, each["name"]))
+                yield next(images, "") or each.get("image", "")

@@ -4,8 +4,7 @@ The operator has no permission on Secrets. A pod's status does not name the miss
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,35 +13,12 @@ from memcached_operator.findings.failures import Failure
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.kube.times import last_seen, past_time, time_of
+from memcached_operator.kube.times import past_time, time_of
 from memcached_operator.world.pods import condition_of, is_active
-
-FIELDS = "involvedObject.uid={},reason=FailedMount,source=kubelet"
-"""The field selector of the kubelet's Events about the mounts of a pod with this uid (kubernetes pkg/kubelet/events).
-
-Anyone who can create Events in the namespace can write such ones too. They affect only the status of the object that
-owns the pod, and of their text only names are used.
-"""
-
-MAX_EVENTS = 50
-"""Maximum Events that are read of one pod. The kubelet counts repetitions in one Event, and merges more than 10
-different ones (client-go tools/record/events_cache.go)."""
-
-MAX_KEPT = 12
-"""Maximum Events that are kept of one pod: more than a kubelet writes before it merges them."""
-
-START_PERIOD = 10.0
-"""Seconds that a scheduled pod may wait for its volumes before its Events are needed: a normal start takes less."""
+from memcached_operator.world.snapshot import Message, Messages
 
 READ_PERIOD = 60.0
-"""Minimum seconds between two reads of the Events of one object."""
-
-RUNNING_PERIOD = 120.0
-"""Minimum seconds between two reads for an object whose pods have their volumes, in case a Secret was deleted
-afterwards. Only a reconcile with another cause reads them, at the latest the next resync."""
-
-MAX_PODS = 3
-"""Maximum pods of one object whose waiting is explained. Pods with the same template usually lack the same Secret."""
+"""Seconds between two reads of the Events of a pod that is late."""
 
 RECENT = 300.0 + 122.0 + READ_PERIOD
 """Seconds after its last occurrence for which an Event counts.
@@ -60,9 +36,6 @@ MAX_SECRETS = 3
 
 SET_UP = re.compile(r'MountVolume\.SetUp failed for volume "([^"]{1,63})"')
 """A failed mount. The error follows (kubernetes pkg/volume/util/types)."""
-
-MAX_TEXT = 4096
-"""Characters of a message that are read. A kubelet's is as long as the names of the volumes of a pod."""
 
 UNMOUNTED = re.compile(r"unmounted volumes=\[([^\[\]]*)\]")
 """The volumes for which a pod still waits, without an error. The spam filter may drop the Event with the error in favor
@@ -82,115 +55,59 @@ IMMUTABLE = (
 """The remedy for a missing key of an immutable Secret: the kubelet keeps the content of a deleted one
 (kubernetes pkg/kubelet/util/manager)."""
 
-_ANY = PodRules("")
-"""The rules if only the times of failures matter."""
+
+def subject(text: str) -> Hashable | None:
+    """What an Event with this message is about; None if it is not about volumes. Those about missing Secrets are apart,
+    because others can be as new."""
+    match = SET_UP.search(text) or UNMOUNTED.search(text)
+    return match and (match[0], _is_missing(text))
 
 
-@dataclass(frozen=True)
-class Demand:
-    """The pods of an object whose Events are needed.
-
-    `after`: seconds until then. `period`: minimum seconds between two reads.
-    """
-
-    uids: tuple[str, ...]
-    after: float
-    period: float
-
-    @property
-    def urgent(self) -> bool:
-        """True if a pod waits, or if a problem has been reported."""
-        return self.period < RUNNING_PERIOD
+def waiting(pods: Iterable[Object], now: datetime) -> list[tuple[str, float]]:
+    """The uids of the pods that wait for volumes, if there are any of Secrets, and the seconds, the longest first."""
+    times = ((since, _uid(pod)) for pod in _mounting(pods) if (since := _waits_since(pod, now)) is not None)
+    return [(uid, (now - since).total_seconds()) for since, uid in sorted(times)]
 
 
-def demand(pods: Iterable[Object], events: Sequence[Object], now: datetime, *, reported: bool) -> Demand | None:
-    """The pods whose Events are needed; None if no pod has a volume of a Secret.
-
-    `events`: those that are known. `reported`: the status of the object reports an unavailable Secret.
-    """
-    mounting = [pod for pod in pods if is_active(pod) and _secrets_by_volume(pod)]
-    waiting = sorted((since, _uid(pod)) for pod in mounting if (since := _waits_since(pod, now)) is not None)
-    if waiting:
-        after = max(0.0, START_PERIOD - (now - waiting[0][0]).total_seconds())
-        return Demand(tuple(uid for _, uid in waiting[:MAX_PODS]), after, READ_PERIOD)
-    mounted = sorted(_uid(pod) for pod in mounting if _mounted_since(pod) is not None)
-    if not mounted:
-        return None
-    # An expiring problem is read again before it is cleared.
-    expiring = [failure.clears_in or 0.0 for failure in failures(mounting, events, now, _ANY)]
-    if expiring:
-        return Demand((mounted[0],), max(0.0, min(expiring) - READ_PERIOD), READ_PERIOD)
-    return Demand((mounted[0],), 0.0, READ_PERIOD if reported else RUNNING_PERIOD)
+def mounted(pods: Iterable[Object]) -> list[Object]:
+    """The pods that have their volumes, if there are any of Secrets."""
+    return sorted((pod for pod in _mounting(pods) if _mounted_since(pod) is not None), key=_uid)
 
 
-def relevant(events: Iterable[Object]) -> Iterator[Object]:
-    """The Events that `failures` needs, without what changes at each repetition except their times."""
-    for event in events:
-        text = (event.get("message") or "")[:MAX_TEXT]
-        if SET_UP.search(text) or UNMOUNTED.search(text):
-            series = nested_map(event, "series").get("lastObservedTime")
-            yield {
-                "involvedObject": {"uid": nested_map(event, "involvedObject").get("uid")},
-                "message": text,
-                **{name: event[name] for name in ("lastTimestamp", "eventTime") if name in event},
-                **({"series": {"lastObservedTime": series}} if series else {}),
-            }
+def _mounting(pods: Iterable[Object]) -> Iterator[Object]:
+    return (pod for pod in pods if is_active(pod) and _secrets_by_volume(pod))
 
 
-def newest(events: Sequence[Object]) -> list[Object]:
-    """The Events of one pod that are kept: the last MAX_KEPT. Anyone can write larger ones than a kubelet."""
-    dated = [(seen, number) for number, event in enumerate(events) if (seen := last_seen(event)) is not None]
-    return [events[number] for _, number in sorted(dated)[-MAX_KEPT:]]
+def failures(pods: Iterable[Object], known: Messages, now: datetime, rules: PodRules) -> list[Failure]:
+    """One failure per volume without its Secret, in the order of the pods' names. `known`: as of their Events."""
+    reported = (pod for pod in pods if known.get(_uid(pod)) and is_active(pod))
+    by_name = sorted(reported, key=lambda pod: pod["metadata"]["name"])
+    return [failure for pod in by_name for failure in _pod_failures(pod, known[_uid(pod)], now, rules)]
 
 
-def failures(pods: Iterable[Object], events: Sequence[Object], now: datetime, rules: PodRules) -> list[Failure]:
-    """One failure per volume without its Secret, in the order of the pods' names."""
-    by_uid: dict[str, list[Object]] = {}
-    for event in events:
-        by_uid.setdefault(nested_map(event, "involvedObject").get("uid", ""), []).append(event)
-    if not by_uid:
-        return []
-    pod_failures: list[Failure] = []
-    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
-        if is_active(pod) and _uid(pod) in by_uid:
-            pod_failures += _pod_failures(pod, by_uid[_uid(pod)], now, rules)
-    return pod_failures
-
-
-def _pod_failures(pod: Object, events: Iterable[Object], now: datetime, rules: PodRules) -> Iterator[Failure]:
+def _pod_failures(pod: Object, messages: Iterable[Message], now: datetime, rules: PodRules) -> Iterator[Failure]:
     waits = _waits_since(pod, now) is not None
     since = None if waits else _mounted_since(pod)
     if not waits and since is None:
         return
-    occurrences = _by_volume(events)
+    occurrences = _by_volume(messages)
     for volume, secrets in _secrets_by_volume(pod).items():
         occurrence = occurrences.get(volume)
         # The times of a pod and of the Events about it are by the same clock, in seconds.
         if occurrence is None or (since is not None and occurrence.seen <= since):
             continue
         clears_in = RECENT - max(0.0, (now - occurrence.seen).total_seconds())
-        if clears_in > 0 and (text := _explanation(occurrence.message, secrets, mounted=not waits)):
+        if clears_in > 0 and (text := _explanation(occurrence.text, secrets, mounted=not waits)):
             foreign = "" if rules.has_volume(volume) else f", which is not part of this {rules.kind},"
             message = f"Pod {pod['metadata']['name']}: volume {texts.name(volume)}{foreign} {text}"
             yield Failure(c.SECRET_UNAVAILABLE, message, clears_in)
 
 
-@dataclass(frozen=True)
-class _Occurrence:
-    """The last failed mount of a volume: its message, and when the volume was last reported as not mounted."""
-
-    message: str
-    seen: datetime
-
-
-def _by_volume(events: Iterable[Object]) -> dict[str, _Occurrence]:
-    """The last failed mount by the name of the volume."""
+def _by_volume(found: Iterable[Message]) -> dict[str, Message]:
+    """The last failed mount by the name of the volume, with the time when it was last reported as not mounted."""
     messages: dict[str, tuple[datetime, bool, str]] = {}
     unmounted: dict[str, datetime] = {}
-    for event in events:
-        seen, text = last_seen(event), event.get("message") or ""
-        if seen is None:
-            continue
+    for seen, text in found:
         if match := SET_UP.search(text):
             # If two are equally old, the one about a missing Secret counts.
             entry = (seen, _is_missing(text), text)
@@ -199,8 +116,7 @@ def _by_volume(events: Iterable[Object]) -> dict[str, _Occurrence]:
             for volume in match[1].split():
                 unmounted[volume] = max(seen, unmounted.get(volume, seen))
     return {
-        volume: _Occurrence(text, max(seen, unmounted.get(volume, seen)))
-        for volume, (seen, _, text) in messages.items()
+        volume: Message(max(seen, unmounted.get(volume, seen)), text) for volume, (seen, _, text) in messages.items()
     }
 
 

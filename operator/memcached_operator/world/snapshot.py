@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import IntEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.world.kind import Part, Reference
@@ -19,6 +21,20 @@ class Resize(IntEnum):
     RAISE = 1
     """All but lower a memory limit, or add one."""
     ANY = 2
+
+
+class Message(NamedTuple):
+    """The message of an Event."""
+
+    seen: datetime
+    """The time of its last occurrence."""
+    text: str
+
+
+Messages = Mapping[str, tuple[Message, ...]]
+"""The messages about objects, by uid."""
+
+NO_MESSAGES: Final[Messages] = MappingProxyType({})
 
 
 class Stray(NamedTuple):
@@ -71,11 +87,10 @@ class Snapshot:
     """The views of the objects of others in its namespace, of the resources that its kind observes."""
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     """The workloads that lost their owner reference, which it will adopt."""
-    events: tuple[Object, ...] = ()
-    """Events about failed mounts and pulls of some of the pods, if they were needed."""
-    creation: tuple[Object, ...] = ()
-    """What explains why pods are missing: Events about failed creations, and pods of others with the names of slots.
-    `findings.creation` reduces both."""
+    messages: Messages = field(default_factory=dict[str, tuple[Message, ...]])
+    """What Events say about pods and the workload that are late (`findings.causes`)."""
+    taken: tuple[Object, ...] = ()
+    """The pods of others with the names of missing slots. `findings.creation` reduces them."""
     resize: Resize | None = None
     """None until the API server has reported it."""
     referenced: Mapping[Key, Any] = field(default_factory=dict[Key, Any])

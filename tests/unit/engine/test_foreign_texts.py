@@ -26,7 +26,6 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.field_managers import Manager
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
-    PODS,
     SERVICES,
     STATEFULSETS,
     Key,
@@ -95,9 +94,9 @@ def resized(name: str) -> str:
 def taken(kind: str, name: str) -> str:
     """The conflict with a pod of another owner."""
     meta: Object = {"name": "cache-0", "namespace": "test", "labels": {}}
-    pod: Object = {"kind": PODS.kind, "metadata": meta, "owner": {"kind": kind, "name": name}, "released": False}
+    pod: Object = {"metadata": meta, "owner": {"kind": kind, "name": name}, "released": False}
     live = statefulset()
-    return creation.problems(Snapshot(memcached(), {key_of(STATEFULSETS, live): live}, creation=(pod,)))[0].message
+    return creation.problems(Snapshot(memcached(), {key_of(STATEFULSETS, live): live}, taken=(pod,)))[0].message
 
 
 def rolled(name: str, image: str) -> str:

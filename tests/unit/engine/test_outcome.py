@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.engine.events.creations import CreationEvents
-from memcached_operator.engine.events.pods import MountEvents, PullEvents
+from memcached_operator.engine.events.causes import Causes
 from memcached_operator.engine.kind import DesiredStatus, Outcome, Plan, ReconciledKind
 from memcached_operator.engine.observers import Observers
 from memcached_operator.engine.reconciler import Reconciler
@@ -21,10 +20,10 @@ from memcached_operator.engine.writes.reverts import Report, Reverts
 from memcached_operator.findings.finding import Intervention, Problem
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT
-from memcached_operator.world.snapshot import Snapshot
+from memcached_operator.world.snapshot import Message, Snapshot
 from memcached_operator.world.store import Store
 from support.stores import whole_store
-from unit.builders import MEMCACHEDS, memcached
+from unit.builders import MEMCACHEDS, NOW, memcached
 from unit.fakes import Api
 
 KEY = key_of(MEMCACHEDS, memcached())
@@ -112,16 +111,16 @@ def test_event_reports_what_a_status_mentions_first(monkeypatch: pytest.MonkeyPa
     assert len(set(events)) == 2
 
 
-def test_events_that_are_known_are_part_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    event: Object = {"kind": "Event"}
+def test_messages_that_are_known_are_part_of_the_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {"uid": (Message(NOW, "no"),)}
 
-    def known(*_: object) -> tuple[Object, ...]:
-        return (event,)
+    def add(_: Causes, snapshot: Snapshot, *__: object) -> Snapshot:
+        return replace(snapshot, messages=known)
 
-    monkeypatch.setattr(MountEvents, "of", known)
+    monkeypatch.setattr(Causes, "add_to", add)
     seen: list[tuple[Snapshot, Outcome]] = []
     reconciled(kind_of(Plan(()), seen))
-    assert seen[-1][0].events == (event,)
+    assert seen[-1][0].messages == known
 
 
 def test_deferred_status_is_remembered_until_it_is_written_or_its_object_deleted() -> None:
@@ -165,15 +164,10 @@ def test_everything_about_a_deleted_object_is_forgotten(monkeypatch: pytest.Monk
     cache = whole_store()
     _, reconciler = reconciled(kind_of(Plan(()), []), cache=cache)
     cache.remove(KEY, 10**9)
-    for each, name in (
-        (MountEvents, "forget"),
-        (PullEvents, "forget"),
-        (CreationEvents, "forget"),
-        (Observers, "remember"),
-    ):
+    for each, name in ((Causes, "forget"), (Observers, "remember")):
         monkeypatch.setattr(each, name, forget)
     asyncio.run(reconciler.reconcile(KEY))
-    assert forgotten == [("MountEvents", KEY), ("PullEvents", KEY), ("CreationEvents", KEY), ("Observers", KEY, None)]
+    assert forgotten == [("Causes", KEY), ("Observers", KEY, None)]
 
 
 def test_object_is_reconciled_again_when_its_status_may_change() -> None:
@@ -188,9 +182,9 @@ def test_object_is_reconciled_again_when_its_status_may_change() -> None:
         asyncio.run(reconciler.reconcile(KEY))
 
 
-def test_readers_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reader_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) -> None:
     begun: set[str] = set()
-    for each in (Recorder, MountEvents, PullEvents, CreationEvents):
+    for each in (Recorder, Causes):
 
         async def run(self: object) -> None:
             begun.add(type(self).__name__)
@@ -205,4 +199,4 @@ def test_readers_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) -
 
     reconciled_by = Reconciler(Api().client, whole_store(), Queue[Key]("test"), [kind_of(Plan(()), [])])
     asyncio.run(scenario())
-    assert begun == {"Recorder", "MountEvents", "PullEvents", "CreationEvents"}
+    assert begun == {"Recorder", "Causes"}

@@ -12,7 +12,8 @@ from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.findings import creation
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
-from memcached_operator.world.snapshot import Snapshot
+from memcached_operator.kube.times import last_seen
+from memcached_operator.world.snapshot import Message, Snapshot
 from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
@@ -79,8 +80,9 @@ def observed(live: Object | None, *events: Object, pods: tuple[Object, ...] = ()
     """A snapshot with this workload, and what was read about missing pods."""
     resource: Resource = STATEFULSETS if live is not None and live["kind"] == "StatefulSet" else DEPLOYMENTS
     key = Key(resource, "test", "cache")
-    read = (*creation.relevant(events, key, NOW), *creating.get("taken", ()))
-    return Snapshot(memcached(), {} if live is None else {key: live}, pods, creation=tuple(read))
+    said = {"child": tuple(Message(last_seen(each) or NOW, each["message"]) for each in events)}
+    taken = tuple(creating.get("taken", ()))
+    return Snapshot(memcached(), {} if live is None else {key: live}, pods, messages=said, taken=taken)
 
 
 def not_deleted(cause: str = DENIED, seen: float = 5, slot: int = 1, verb: str = "Delete") -> Object:
@@ -149,7 +151,6 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
         observed(statefulset(), of_slot(0, "is old", 9), of_slot(1, "is new", 3), of_slot(0, "is older", 20)),
         'Pods cannot be created: pods "cache-1" is new',
     ),
-    "an old Event": (observed(statefulset(), of_slot(0, seen=creation.RECENT + 1)), ""),
     "an Event with another text": (observed(statefulset(), event("no")), ""),
     "an Event with a long text": (
         observed(statefulset(), of_slot(0, "x" * 5000)),
@@ -187,10 +188,6 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "a Deployment whose pods can be created again": (
         observed(deployment(conditions={"ReplicaFailure": {"status": "False"}}), of_replica_set("is odd")),
         "",
-    ),
-    "a Deployment with an Event of another one": (
-        observed(deployment(conditions=FAILING), of_replica_set("is odd", name="cache-a-5d4f")),
-        "Pods cannot be created: no",
     ),
     "a paused Deployment that lacks a pod": (
         observed(paused(replicas=2), of_replica_set("is odd")),
@@ -265,10 +262,6 @@ DELETIONS: dict[str, tuple[Snapshot, str]] = {
     ),
     "a pod above the size, and no Event": (observed(LOWERED, of_slot(1), pods=slots(0, 1)), ""),
     "an old Event about a pod that is wanted now": (observed(statefulset(2), not_deleted(), pods=slots(0, 1)), ""),
-    "an old Event about a pod above the size": (
-        observed(LOWERED, not_deleted(seen=creation.RECENT + 1), pods=slots(0, 1)),
-        "",
-    ),
     "a pod that has failed, and is not replaced": (
         replace(observed(statefulset(2), not_deleted(), pods=slots(0)), ended=(ENDED,)),
         OF_SLOT,
@@ -361,79 +354,30 @@ def test_obstacle(meta: Object, expected: bool) -> None:
     assert bool(other(**meta)) is expected
 
 
-DEMANDS: dict[str, tuple[Snapshot, str, tuple[str, ...]]] = {
-    "no workload": (observed(None), "", ()),
-    "all pods exist": (observed(statefulset(), pods=slots(0, 1, 2)), "", ()),
-    "the workload is being deleted": (observed(statefulset(deletionTimestamp=ago(1))), "", ()),
-    "the pod of a slot is being deleted": (
-        observed(
-            statefulset(1), pods=({**pod("cache-0"), "metadata": {"name": "cache-0", "deletionTimestamp": ago(1)}},)
-        ),
-        "",
-        (),
-    ),
-    "slots": (
-        observed(statefulset(9), pods=slots(1, 3)),
-        "involvedObject.uid=child",
-        ("cache-0", "cache-2", "cache-4"),
-    ),
-    "a Deployment": (observed(deployment()), "", ()),
-    "a Deployment that cannot create pods": (
-        observed(deployment(conditions=FAILING)),
-        "involvedObject.kind=ReplicaSet",
-        (),
-    ),
-    "a paused Deployment": (observed(paused(replicas=3)), "", ()),
-    "a paused Deployment that lacks a pod": (observed(paused(replicas=2)), "involvedObject.kind=ReplicaSet", ()),
+REJECTED: dict[str, tuple[Snapshot, bool]] = {
+    "no workload": (observed(None), False),
+    "all pods exist": (observed(statefulset(), pods=slots(0, 1, 2)), False),
+    "the pod of a slot is being deleted": (observed(statefulset(2), pods=(*slots(0), DELETED)), False),
+    "slots": (observed(statefulset(9), pods=slots(1, 3)), True),
+    "a Deployment": (observed(deployment()), False),
+    "a Deployment that cannot create pods": (observed(deployment(conditions=FAILING)), True),
+    "a paused Deployment": (observed(paused(replicas=3)), False),
+    "a paused Deployment that lacks a pod": (observed(paused(replicas=2)), True),
+    "a slot above the size": (observed(LOWERED, pods=slots(0, 1)), True),
+    "a Deployment that cannot delete pods": (observed(deployment(1, UNDELETED)), True),
 }
 
 
-@pytest.mark.parametrize(("snapshot", "about", "names"), DEMANDS.values(), ids=DEMANDS.keys())
-def test_demand(snapshot: Snapshot, about: str, names: tuple[str, ...]) -> None:
-    found = creation.demand(snapshot, 0, reported=False)
-    if not about:
-        assert found is None
-        return
-    assert found is not None
-    assert (found.fields, found.slots) == ((f"{about},reason=FailedCreate",), names)
-    assert found.workload == (SLOTS if names else POOL)
-
-
-KEPT: dict[str, tuple[Snapshot, str]] = {
-    "a slot above the size": (observed(LOWERED, pods=slots(0, 1)), "involvedObject.uid=child"),
-    "a Deployment": (observed(deployment(1, UNDELETED)), "involvedObject.kind=ReplicaSet"),
-}
-
-
-@pytest.mark.parametrize(("snapshot", "about"), KEPT.values(), ids=KEPT.keys())
-def test_demand_of_pods_that_are_not_deleted(snapshot: Snapshot, about: str) -> None:
-    found = creation.demand(snapshot, 0, reported=False)
-    assert found is not None
-    assert (found.fields, found.slots) == ((f"{about},reason=FailedDelete",), ())
-
-
-def test_both_kinds_of_events_are_read_if_a_pod_is_missing_and_another_one_is_kept() -> None:
-    found = creation.demand(observed(LOWERED, pods=slots(1)), 0, reported=False)
-    assert found is not None
-    about = "involvedObject.uid=child,reason="
-    assert found.fields == (f"{about}FailedCreate", f"{about}FailedDelete")
-
-
-@pytest.mark.parametrize(("waited", "reported", "after"), [(0, False, 4), (3, False, 1), (9, False, 0), (0, True, 0)])
-def test_cause_is_read_after_a_normal_creation(waited: float, reported: bool, after: float) -> None:
-    found = creation.demand(observed(statefulset()), waited, reported=reported)
-    assert found is not None
-    assert found.after == after
+@pytest.mark.parametrize(("snapshot", "expected"), REJECTED.values(), ids=REJECTED.keys())
+def test_workload_that_lacks_pods_or_keeps_them_is_rejected(snapshot: Snapshot, expected: bool) -> None:
+    assert creation.is_rejected(snapshot) is expected
 
 
 @pytest.mark.parametrize(("generation", "expected"), [(2, True), (3, False)])
 def test_controller_has_observed_the_spec(generation: int, expected: bool) -> None:
     live = statefulset()
-    found = creation.demand(
-        observed({**live, "metadata": {**live["metadata"], "generation": generation}}), 0, reported=False
-    )
-    assert found is not None
-    assert found.observed is expected
+    live["metadata"]["generation"] = generation
+    assert creation.is_observed(STATEFULSETS, live) is expected
 
 
 def test_controller_is_made_to_try_again_to_create_a_replica_set() -> None:
@@ -441,15 +385,7 @@ def test_controller_is_made_to_try_again_to_create_a_replica_set() -> None:
     for conditions, expected in ((UNABLE, True), (FAILING, False)):
         live = deployment(conditions=conditions, observedGeneration=1)
         live["metadata"]["generation"] = 2
-        found = creation.demand(observed(live), 0, reported=False)
-        assert found is not None
-        assert found.observed is expected
-
-
-def test_period_grows() -> None:
-    assert [creation.period(waited) for waited in (0, 4, 30, 60, 600, 1200, 3000, 1e9)] == [
-        *(15, 15, 30, 60, 60, 120, 300, 300),
-    ]
+        assert creation.is_observed(DEPLOYMENTS, live) is expected
 
 
 def test_excessive_size_is_not_enumerated() -> None:
@@ -457,13 +393,30 @@ def test_excessive_size_is_not_enumerated() -> None:
     assert len(creation.missing_slots(observed(statefulset(2**31 - 1)))) == creation.MAX_SIZE
 
 
-def test_only_the_newest_events_are_kept() -> None:
-    """Anyone who can create Events can fill each of them."""
-    text = "\N{PILE OF POO}" * 4000
-    of_slots = (of_slot(slot, text, seen=9 - slot) for slot in (0, 1, 2, 3))
-    events = [*of_slots, of_slot(3, "older", seen=60), event("x" * 4000, seen=70)]
-    found = creation.newest(events)
-    assert [each["message"].split()[2] for each in found] == ["cache-3", "cache-2", "cache-1"]
-    assert max(len(each["message"]) for each in found) == creation.MAX_KEPT
-    (one,) = creation.newest([of_replica_set("old", seen=9), of_replica_set("new", seen=5)])
-    assert "new" in one["message"]
+SUBJECTS = {
+    "a slot": (of_slot(0), ("creat", "cache-0")),
+    "a slot of an earlier release": (of_slot(1, verb="create"), ("creat", "cache-1")),
+    "a deletion": (not_deleted(), ("delet", "cache-1")),
+    "a ReplicaSet": (of_replica_set("is odd"), ("creat", "")),
+    "a deletion of a ReplicaSet": (not_deleted_of_replica_set(), ("delet", "")),
+    "another text": (event("no"), None),
+}
+
+
+@pytest.mark.parametrize(("obj", "expected"), SUBJECTS.values(), ids=SUBJECTS.keys())
+def test_subjects_are_the_verb_and_the_pod(obj: Object, expected: tuple[str, str] | None) -> None:
+    assert creation.subject(obj["message"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "expected"),
+    [
+        ("cache", SLOTS, True),
+        ("cache-5d4f", SLOTS, False),
+        ("cache-5d4f", POOL, True),
+        ("cache-a-5d4f", POOL, False),
+        ("cache", POOL, False),
+    ],
+)
+def test_replica_sets_of_a_deployment(name: str, key: Key, expected: bool) -> None:
+    assert creation.is_about(name, key) is expected

@@ -74,7 +74,7 @@ def replaced(node: Any, path: tuple[Any, ...], value: str) -> Any:
 
 def messages(pod: Object, live: Object, events: tuple[Object, ...]) -> list[str]:
     """All messages of a status. With a delay until it may change, which must be a usable number."""
-    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live}, (pod,), events=events)
+    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live}, (pod,), messages=test_mounts.messages(*events))
     rules = test_failures.RULES
     state = workload_state(deployment_rollout(live), snapshot, Outcome(), NOW, rules=rules, resume="")
     assert state.requeue_after is None or timedelta(seconds=state.requeue_after) >= timedelta()

@@ -6,19 +6,14 @@ import pytest
 from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.findings.mounts import (
     IMMUTABLE,
-    MAX_PODS,
-    MAX_TEXT,
-    READ_PERIOD,
     RECENT,
-    RUNNING_PERIOD,
-    START_PERIOD,
-    Demand,
-    demand,
     failures,
-    relevant,
+    subject,
 )
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
+from memcached_operator.kube.times import last_seen
+from memcached_operator.world.snapshot import Message, Messages
 from unit.builders import NOW, container, pod, waiting
 
 RULES = PodRules("Memcached")
@@ -77,6 +72,15 @@ def event(message: str = NOT_FOUND, seen: float = 5, uid: str = "sessions-0", **
     return {"involvedObject": {"uid": uid}, "message": message, **(times or {"lastTimestamp": ago(seen)})}
 
 
+def messages(*events: Object) -> Messages:
+    """The messages of Events, by the uids of their objects."""
+    found: dict[str, tuple[Message, ...]] = {}
+    for each in events:
+        uid, seen = each["involvedObject"].get("uid", ""), last_seen(each)
+        found[uid] = (*found.get(uid, ()), *([Message(seen, each["message"])] if seen else []))
+    return found
+
+
 def without(obj: Object, *names: str) -> Object:
     """A pod without these conditions."""
     conditions = [each for each in obj["status"]["conditions"] if each["type"] not in names]
@@ -94,61 +98,6 @@ REBOOTED = with_status(
     stuck(since=9000),
     conditions=[condition("PodScheduled", 9000), condition("PodReadyToStartContainers", 4, "False")],
 )
-URGENT = Demand(("sessions-0",), 0.0, READ_PERIOD)
-HEALTHY = Demand(("sessions-0",), 0.0, RUNNING_PERIOD)
-DEMANDS: dict[str, tuple[list[Object], Demand | None]] = {
-    "no pods": ([], None),
-    "no volumes": ([pod()], None),
-    "no volumes of Secrets": ([stuck("a", TOKEN)], None),
-    "an optional Secret": ([stuck("a", OPTIONAL)], None),
-    "a pod that is not scheduled": ([without(stuck(), "PodScheduled")], None),
-    "a pod that is being deleted": ([DELETED], None),
-    "a completed pod": ([with_status(stuck(), phase="Failed")], None),
-    "a normal start": ([stuck(since=3)], Demand(("sessions-0",), START_PERIOD - 3, READ_PERIOD)),
-    "a waiting pod": ([stuck()], URGENT),
-    "a volume of a Secret": ([stuck("sessions-0", AUTH)], URGENT),
-    "no container status yet": ([stuck(statuses=())], URGENT),
-    "a container without a state": ([stuck(statuses=(container({}),))], URGENT),
-    "an init container": ([with_status(stuck(), initContainerStatuses=[waiting("PodInitializing")])], URGENT),
-    "an init container that ran": (
-        [with_status(stuck(), initContainerStatuses=[container({"terminated": {"exitCode": 0}})])],
-        None,
-    ),
-    "a container that waits for its image": ([stuck(statuses=(waiting("ImagePullBackOff"),))], None),
-    "a pod that pulls its image": ([with_status(running(), containerStatuses=[CREATING])], HEALTHY),
-    "a restarted node": ([REBOOTED], Demand(("sessions-0",), START_PERIOD - 4, READ_PERIOD)),
-    "a clock that is ahead": ([stuck(since=-30)], Demand(("sessions-0",), START_PERIOD, READ_PERIOD)),
-    "the pods that wait longest": (
-        [stuck("d", since=20), stuck("c", since=30), stuck("b", since=40), stuck("a", since=5)],
-        Demand(("b", "c", "d"), 0.0, READ_PERIOD),
-    ),
-    "running pods": ([running("sessions-1"), running()], HEALTHY),
-    "a running and a waiting pod": ([running("sessions-1"), stuck()], URGENT),
-    "a running pod without conditions": (
-        [with_status(OLD_SERVER, containerStatuses=[container({"running": {"startedAt": ago(60)}})])],
-        HEALTHY,
-    ),
-}
-
-
-@pytest.mark.parametrize(("pods", "expected"), DEMANDS.values(), ids=DEMANDS.keys())
-def test_events_are_needed_only_of_pods_that_wait_for_secrets(pods: list[Object], expected: Demand | None) -> None:
-    assert demand(pods, (), NOW, reported=False) == expected
-    assert expected is None or len(expected.uids) <= MAX_PODS
-
-
-def test_reported_problem_of_a_running_pod_is_read_at_once() -> None:
-    assert demand([running()], (), NOW, reported=True) == URGENT
-
-
-def test_problem_of_a_running_pod_is_read_again_before_it_expires() -> None:
-    (failure,) = failures([running()], [event(seen=100)], NOW, RULES)
-    assert failure.clears_in == RECENT - 100
-    assert demand([running()], [event(seen=100)], NOW, reported=False) == Demand(
-        ("sessions-0",), RECENT - 100 - READ_PERIOD, READ_PERIOD
-    )
-
-
 START = "Pod sessions-0: volume tls cannot be mounted: "
 RUN = "Pod sessions-0: volume tls cannot be updated: "
 CREATE = "create the Secret sessions-tls in this namespace"
@@ -249,18 +198,18 @@ FAILURES: dict[str, tuple[Object, list[Object], list[str]]] = {
 def test_missing_key_of_an_immutable_secret_ends_with_another_secret() -> None:
     """The pod of the earlier template is replaced: the uid of the new one is another."""
     events = [event(f"{OTHERS}references non-existent secret key: tls.crt")]
-    (found,) = failures([stuck("sessions-0", BOTH)], events, NOW, RULES)
+    (found,) = failures([stuck("sessions-0", BOTH)], messages(*events), NOW, RULES)
     assert found.message.endswith(IMMUTABLE)
     renamed = {"name": "tls", "projected": {"sources": [{"secret": {"name": "sessions-tls-2"}}]}}
     replaced = stuck("sessions-0", renamed)
     replaced["metadata"]["uid"] = "new"
-    assert failures([replaced], events, NOW, RULES) == []
+    assert failures([replaced], messages(*events), NOW, RULES) == []
 
 
 @pytest.mark.parametrize(("obj", "events", "expected"), FAILURES.values(), ids=FAILURES.keys())
 def test_missing_secrets(obj: Object, events: list[Object], expected: list[str]) -> None:
     for order in (events, events[::-1]):
-        found = failures([obj], order, NOW, RULES)
+        found = failures([obj], messages(*order), NOW, RULES)
         assert [failure.message for failure in found] == expected
         assert {failure.reason for failure in found} <= {"SecretUnavailable"}
 
@@ -268,28 +217,27 @@ def test_missing_secrets(obj: Object, events: list[Object], expected: list[str])
 @pytest.mark.parametrize("own", [True, False])
 def test_volume_of_another_client_is_named_as_such(own: bool) -> None:
     template = {"spec": {"volumes": [{"name": "tls" if own else "auth"}]}}
-    (failure,) = failures([stuck()], [event()], NOW, RULES.within({"spec": {"template": template}}))
+    (failure,) = failures([stuck()], messages(event()), NOW, RULES.within({"spec": {"template": template}}))
     foreign = "" if own else ", which is not part of this Memcached,"
     assert failure.message.startswith(f'Pod sessions-0: volume tls{foreign} cannot be mounted: secret "sessions-tls"')
 
 
 def test_failures_are_sorted_by_the_names_of_pods() -> None:
-    found = failures([stuck("b"), stuck("a")], [event(uid="b"), event(uid="a")], NOW, RULES)
+    found = failures([stuck("b"), stuck("a")], messages(event(uid="b"), event(uid="a")), NOW, RULES)
     assert [failure.message.partition(":")[0] for failure in found] == ["Pod a", "Pod b"]
 
 
-def test_text_of_an_event_is_cut_and_matched_in_linear_time() -> None:
-    flood = "unmounted volumes=[" * 60_000 + 'MountVolume.SetUp failed for volume "tls"'
-    assert list(relevant([event(flood)])) == []
-    assert [len(each["message"]) for each in relevant([event(TIMED_OUT + flood)])] == [MAX_TEXT]
-
-
-def test_only_relevant_events_and_fields_are_kept() -> None:
-    other = event('Error: configmap "x" not found')
-    repeated = {**event(), "count": 7, "metadata": {"resourceVersion": "8"}}
-    assert list(relevant([repeated, other, event(TIMED_OUT), {"message": None}])) == [event(), event(TIMED_OUT)]
+def test_subjects_are_volumes_and_missing_secrets_are_apart() -> None:
+    """Else, a transient error of the same second would hide one."""
+    others = f'{OTHERS}object "test"/"sessions-tls" not registered'
+    texts = [NOT_FOUND, f"(combined from similar events): {NOT_FOUND}", others, TIMED_OUT, 'configmap "x" not found']
+    missing, combined, transient, waits, other = map(subject, texts)
+    assert missing == combined
+    assert len({missing, transient, waits}) == 3
+    assert other is None
 
 
 def test_text_of_an_event_is_not_copied() -> None:
-    (failure,) = failures([stuck()], [event(f"{NOT_FOUND}\n\x1b[31m{'x' * 900}; delete everything")], NOW, RULES)
+    forged = event(f"{NOT_FOUND}\n\x1b[31m{'x' * 900}; delete everything")
+    (failure,) = failures([stuck()], messages(forged), NOW, RULES)
     assert failure.message == MISSING

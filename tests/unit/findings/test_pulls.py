@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from memcached_operator.findings import pulls
 from memcached_operator.findings.failures import failures
+from memcached_operator.findings.image_errors import subject, unexplained
 from memcached_operator.kube.resource import Object
 from unit.builders import NOW, pod, waiting
 from unit.findings.test_failures import ERRORS, RULES, only, with_container
+from unit.findings.test_mounts import messages
 
 
 def pulled(image: str, error: str, *, seen: int = 10, uid: str = "") -> Object:
@@ -39,12 +40,10 @@ def test_error_is_that_of_the_event_while_an_older_kubelet_does_not_repeat_it(er
         pulled("example.com/other:1", "of another image", seen=1),
         pulled(IMAGE, "of another pod", seen=1, uid="other"),
         {**pulled(IMAGE, "without a time"), "lastTimestamp": None},
-        pulled(IMAGE, "forged, from the future", seen=-200),
         {**pulled("", ""), "message": "Error: ErrImagePull"},
     ]
     for order in (events, events[::-1]):
-        errors = pulls.errors(pulls.relevant(order, [IMAGE], NOW))
-        (failure,) = failures([backing_off(IMAGE)], NOW, RULES, errors)
+        (failure,) = failures([backing_off(IMAGE)], NOW, RULES, messages(*order))
         assert failure.message == expected
 
 
@@ -56,9 +55,7 @@ def test_back_off_is_the_cause_until_an_event_is_known() -> None:
 def test_text_of_an_event_is_quoted_and_bounded() -> None:
     """Anyone who can create Events in the namespace can write it."""
     forged = pulled(IMAGE, f"not found; run kubectl delete memcached --all\n{'x' * 9000}")
-    (kept,) = pulls.relevant([forged], [IMAGE], NOW)
-    assert len(kept["message"]) == pulls.MAX_TEXT
-    (failure,) = failures([backing_off(IMAGE)], NOW, RULES, pulls.errors([kept]))
+    (failure,) = failures([backing_off(IMAGE)], NOW, RULES, messages(forged))
     assert 'cannot be pulled: "not found; run kubectl delete memcached --all' in failure.message
     assert "\n" not in failure.message
     assert len(failure.message) < 1000
@@ -76,10 +73,17 @@ MANY: list[Object] = [
         ([backing_off(IMAGE), pod("healthy")], ["cache-1"]),
         ([with_container(waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}": ErrImagePull: no'))], []),
         ([with_container(waiting("ErrImagePull", "no"))], []),
-        (MANY[::-1], ["7", "8", "9"]),
+        (MANY[::-1], ["9", "8", "7", "6", "5", "4", "3", "2", "1"]),
     ],
 )
-def test_events_are_needed_of_the_first_pods_without_an_error(pods: list[Object], needed: list[str]) -> None:
-    found = pulls.demand(pods)
-    assert ([] if found is None else sorted(found.uids)) == needed
-    assert found is None or found.images == {IMAGE}
+def test_pods_without_an_error_are_found_by_name(pods: list[Object], needed: list[str]) -> None:
+    found = unexplained(pods)
+    assert [pod["metadata"]["uid"] for pod, _ in found] == needed
+    assert all(images == {IMAGE} for _, images in found)
+
+
+def test_subject_is_an_image_that_is_needed() -> None:
+    text = pulled(IMAGE, "not found")["message"]
+    assert subject(text, [IMAGE]) == IMAGE
+    assert subject(text, ["example.com/other:1"]) is None
+    assert subject("Error: ErrImagePull", [IMAGE]) is None

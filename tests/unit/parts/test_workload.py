@@ -11,7 +11,7 @@ from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import WorkloadState, workload_state
-from memcached_operator.world.snapshot import Snapshot
+from memcached_operator.world.snapshot import NO_MESSAGES, Message, Messages, Snapshot
 from unit.builders import (
     DEPLOYMENTS,
     NOW,
@@ -50,11 +50,11 @@ def snapshot(
     problems: tuple[Problem, ...] = (),
     notices: tuple[str, ...] = (),
     cr: Object | None = None,
-    events: tuple[Object, ...] = (),
+    messages: Messages = NO_MESSAGES,
 ) -> Observed:
     """A snapshot of a Memcached's Deployment and pods, and the outcome of its plan."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return Snapshot(cr or memcached(), children, pods, events=events), Outcome(problems, notices)
+    return Snapshot(cr or memcached(), children, pods, messages=messages), Outcome(problems, notices)
 
 
 def state_of(observed: Observed) -> WorkloadState:
@@ -460,11 +460,9 @@ def test_error_of_an_image_is_that_of_the_events() -> None:
     before = conditions_of(snapshot(deployment(), IMAGE_UNAVAILABLE))["Degraded"][2]
     image = "example.com/memcached:1"
     backing_off = pod(containerStatuses=[waiting("ImagePullBackOff", f'Back-off pulling image "{image}"')])
-    event = {
-        "involvedObject": {"uid": backing_off["metadata"]["uid"]},
-        "message": f'Failed to pull image "{image}": not found',
-    }
-    after = conditions_of(snapshot(deployment(), backing_off, events=(event,)))["Degraded"][2]
+    message = Message(NOW, f'Failed to pull image "{image}": not found')
+    known = {backing_off["metadata"]["uid"]: (message,)}
+    after = conditions_of(snapshot(deployment(), backing_off, messages=known))["Degraded"][2]
     assert "cannot be pulled: not found; correct" in before
     assert after == before
 

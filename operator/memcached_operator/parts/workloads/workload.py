@@ -8,7 +8,7 @@ from typing import Any
 from memcached_api import conditions as c
 from memcached_operator.engine.kind import Outcome
 from memcached_operator.engine.reporting.conditions import ready, truncate
-from memcached_operator.findings import creation, disruptions, mounts, pulls, strays
+from memcached_operator.findings import creation, disruptions, mounts, strays
 from memcached_operator.findings.failures import failures
 from memcached_operator.findings.finding import Problem
 from memcached_operator.findings.obstacles import obstacles
@@ -43,8 +43,8 @@ def workload_state(
 
     `resume`: the remedy for a pause.
     """
-    failed = failures(snapshot.pods, now, rules, pulls.errors(snapshot.events))
-    failed += mounts.failures(snapshot.pods, snapshot.events, now, rules)
+    failed = failures(snapshot.pods, now, rules, snapshot.messages)
+    failed += mounts.failures(snapshot.pods, snapshot.messages, now, rules)
     met = obstacles((*snapshot.pods, *snapshot.ended), now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
     uncreated = creation.problems(snapshot, rules)

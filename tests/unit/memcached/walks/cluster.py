@@ -20,7 +20,7 @@ from memcached_operator.kube.compare import fingerprint
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.world.snapshot import Resize, Snapshot
+from memcached_operator.world.snapshot import Message, Resize, Snapshot
 from support.kubelet import MEMCACHED
 from unit.builders import NOW, memcached, owned
 from unit.memcached.walks.kubelet import Kubelet, Nodes
@@ -225,7 +225,8 @@ class Cluster:
         pods = tuple(obj for name, obj in self.seen.items() if name not in (CR, SET))
         children = {} if live is None else {key_of(STATEFULSETS, live): live}
         denied = tuple(_denied(name, at) for name, at in self.rejections.items())
-        return Snapshot(self.seen[CR], children, pods, creation=denied, resize=self.known)
+        said = {} if live is None else {live["metadata"]["uid"]: denied}
+        return Snapshot(self.seen[CR], children, pods, messages=said, resize=self.known)
 
     def _apply(self, child: Object) -> None:
         """Create or change the StatefulSet."""
@@ -291,10 +292,9 @@ class Cluster:
         return self.faulty and self.chance.random() < 0.05
 
 
-def _denied(slot: str, at: datetime) -> Object:
-    """The Event of the StatefulSet, in the form in which it is kept."""
-    text = f"create Pod {slot} in StatefulSet cache failed error: exceeded quota"
-    return {"kind": "Event", "message": text, "lastTimestamp": at.isoformat()}
+def _denied(slot: str, at: datetime) -> Message:
+    """The message of the StatefulSet's Event."""
+    return Message(at, f"create Pod {slot} in StatefulSet cache failed error: exceeded quota")
 
 
 def _version(obj: Object) -> tuple[str, str]:

@@ -1,19 +1,23 @@
+"""When the Events about late objects are read, and what of them is kept."""
+
 import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
+from datetime import datetime
 from typing import Any, cast
 
 import pytest
 
-from memcached_operator.engine.events.pods import MountEvents, PullEvents
-from memcached_operator.engine.events.reader import MAX_BYTES
-from memcached_operator.findings.mounts import MAX_EVENTS, READ_PERIOD, RUNNING_PERIOD, START_PERIOD
+from memcached_operator.engine.events.causes import MAX_BYTES, MAX_EVENTS, MAX_KEPT, MAX_TEXT, PAUSE, Causes
+from memcached_operator.findings.causes import RUNNING_PERIOD, VOLUME_PERIOD
+from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import MEMCACHEDS, NOW, memcached, pod, waiting
-from unit.findings.test_mounts import event, running, stuck
+from memcached_operator.world.snapshot import Messages, Snapshot
+from support.stores import whole_store
+from unit.builders import MEMCACHEDS, NOW, memcached
+from unit.findings.test_mounts import NOT_FOUND, TIMED_OUT, ago, event, messages, running, stuck
 
 KEY = Key(MEMCACHEDS, "test", "cache")
 FORBIDDEN = ApiError(403, "Forbidden", "events is forbidden")
@@ -31,17 +35,27 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self.now
 
 
+class Clock:
+    """The time of these tests."""
+
+    @staticmethod
+    def now(_: Any) -> datetime:
+        """The time."""
+        return NOW
+
+
 class World:
     """An API server with Events, and the reads of Events."""
 
-    def __init__(self, reader: type[MountEvents] | type[PullEvents] = MountEvents) -> None:
+    def __init__(self) -> None:
         self.events: list[Object] = [event()]
         self.error: Exception | None = None
         self.hangs = False
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
-        self.reader: MountEvents | PullEvents = reader(cast("ApiClient", self), lambda key: self.changed.update([key]))
+        self.cache = whole_store()
+        self.causes = Causes(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
@@ -55,9 +69,9 @@ class World:
         for size in self.pages:
             yield Page(iter(self.events), len(self.events), size, "1")
 
-    def reconcile(self, *pods: Object, key: Key = KEY, **cr: Any) -> tuple[Object, ...]:
-        """What a reconcile does: it gets the known Events."""
-        return self.reader.of(key, Snapshot({**memcached(key.name), **cr}, pods=pods), NOW)
+    def reconcile(self, *pods: Object, key: Key = KEY, **cr: Any) -> Messages:
+        """What a reconcile does: it gets the known messages."""
+        return self.causes.add_to(Snapshot({**memcached(key.name), **cr}, pods=pods), key, NOW).messages
 
     async def pass_time(self, seconds: float) -> None:
         """Move the clock, and let everything happen that is due."""
@@ -68,31 +82,32 @@ class World:
             await asyncio.sleep(0)
 
 
-def run(scenario: Callable[[World], Any], reader: type[MountEvents] | type[PullEvents] = MountEvents) -> World:
-    """Run a scenario while the readers run."""
+def run(scenario: Callable[[World], Any], make: Callable[[], World] = World) -> None:
+    """Run a scenario while the readers run. The Events of these tests are recent."""
 
-    async def main() -> World:
-        world = World(reader)
-        task = asyncio.create_task(world.reader.run())
+    async def main() -> None:
+        world = make()
+        task = asyncio.create_task(world.causes.run())
         await scenario(world)
         assert not task.done(), task.exception()
         task.cancel()
-        return world
 
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
-        return runner.run(main())
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner, pytest.MonkeyPatch.context() as patch:
+        for module in ("causes", "retries"):
+            patch.setattr(f"memcached_operator.engine.events.{module}.datetime", Clock)
+        runner.run(main())
 
 
 def test_events_of_a_waiting_pod_are_read_once_per_minute() -> None:
     async def scenario(world: World) -> None:
-        assert world.reconcile(stuck()) == ()
+        assert world.reconcile(stuck()) == {}
         await world.pass_time(0)
         assert world.reads == [
-            (EVENTS, "test", "involvedObject.uid=sessions-0,reason=FailedMount,source=kubelet", MAX_EVENTS),
+            (EVENTS, "test", "involvedObject.uid=sessions-0,source=kubelet,type=Warning", MAX_EVENTS),
         ]
         assert world.changed == {KEY: 1}
         for _ in range(5):
-            assert world.reconcile(stuck()) == (event(),)
+            assert world.reconcile(stuck()) == messages(event())
             await world.pass_time(READ_PERIOD / 6)
         assert len(world.reads) == 1
         await world.pass_time(READ_PERIOD / 6)
@@ -112,7 +127,7 @@ def test_changed_events_are_reported() -> None:
         world.events = [event(seen=1)]
         await world.pass_time(READ_PERIOD)
         assert world.changed == {KEY: 2}
-        assert world.reconcile(stuck()) == (event(seen=1),)
+        assert world.reconcile(stuck()) == messages(event(seen=1))
 
     run(scenario)
 
@@ -120,7 +135,7 @@ def test_changed_events_are_reported() -> None:
 def test_normal_start_reads_nothing() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(stuck(since=1))
-        await world.pass_time(START_PERIOD - 2)
+        await world.pass_time(VOLUME_PERIOD - 2)
         world.reconcile(running())
         await world.pass_time(RUNNING_PERIOD / 2)
         assert world.reads == []
@@ -131,7 +146,7 @@ def test_normal_start_reads_nothing() -> None:
 def test_pod_that_keeps_waiting_is_read_without_another_reconcile() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(stuck(since=1))
-        await world.pass_time(START_PERIOD - 1)
+        await world.pass_time(VOLUME_PERIOD - 1)
         assert len(world.reads) == 1
 
     run(scenario)
@@ -141,9 +156,9 @@ def test_timer_of_an_earlier_pod_does_not_cause_an_early_read() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(stuck("sessions-0", since=9))
         world.reconcile(stuck("sessions-1", since=1))
-        await world.pass_time(START_PERIOD - 9)
+        await world.pass_time(VOLUME_PERIOD - 9)
         assert world.reads == []
-        await world.pass_time(START_PERIOD)
+        await world.pass_time(VOLUME_PERIOD)
         assert "sessions-1" in world.reads[0][2]
 
     run(scenario)
@@ -183,7 +198,7 @@ def test_timer_of_a_waiting_pod_causes_no_read_after_its_start() -> None:
     run(scenario)
 
 
-def test_pod_that_starts_to_wait_during_a_read_is_read_after_a_minute() -> None:
+def test_pod_that_starts_to_wait_during_a_read_is_read_soon() -> None:
     async def scenario(world: World) -> None:
         world.events = []
         original = world.list
@@ -199,7 +214,7 @@ def test_pod_that_starts_to_wait_during_a_read_is_read_after_a_minute() -> None:
         world.reconcile(running())
         await world.pass_time(0)
         world.list = original
-        await world.pass_time(READ_PERIOD)
+        await world.pass_time(PAUSE)
         assert len(world.reads) == 2
         assert "sessions-1" in world.reads[1][2]
 
@@ -210,7 +225,7 @@ def test_deleted_and_healthy_objects_are_not_read() -> None:
     async def scenario(world: World) -> None:
         world.reconcile()
         world.reconcile(stuck(since=9))
-        world.reader.forget(KEY)
+        world.causes.forget(KEY)
         await world.pass_time(READ_PERIOD)
         world.reconcile(stuck(since=9))
         world.reconcile()
@@ -222,11 +237,11 @@ def test_deleted_and_healthy_objects_are_not_read() -> None:
 
 def test_limit_of_the_rate_holds_for_replaced_pods() -> None:
     async def scenario(world: World) -> None:
-        for number in range(6):
+        for number in range(60):
             world.reconcile(stuck(f"sessions-{number}"))
-            await world.pass_time(READ_PERIOD / 7)
+            await world.pass_time(1)
             world.reconcile()
-        assert len(world.reads) == 1
+        assert len(world.reads) == 60 / PAUSE
 
     run(scenario)
 
@@ -234,11 +249,11 @@ def test_limit_of_the_rate_holds_for_replaced_pods() -> None:
 def test_status_that_reports_a_missing_secret_is_held_until_the_first_read() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(running(), status=REPORTED)
-        assert world.reader.delays_status(KEY)
+        assert world.causes.delays_status(KEY)
         await world.pass_time(0)
         assert world.changed == {KEY: 1}
         world.reconcile(running(), status=REPORTED)
-        assert not world.reader.delays_status(KEY)
+        assert not world.causes.delays_status(KEY)
 
     run(scenario)
 
@@ -247,12 +262,12 @@ def test_status_that_reports_a_missing_secret_is_held_until_the_first_read() -> 
 def test_failed_read_releases_a_held_status(error: ApiError) -> None:
     async def scenario(world: World) -> None:
         world.error = error
-        assert world.reconcile(stuck(), status=REPORTED) == ()
-        assert world.reader.delays_status(KEY)
+        assert world.reconcile(stuck(), status=REPORTED) == {}
+        assert world.causes.delays_status(KEY)
         await world.pass_time(0)
         assert world.changed == {KEY: 1}
-        assert world.reconcile(stuck(), status=REPORTED) == ()
-        assert not world.reader.delays_status(KEY)
+        assert world.reconcile(stuck(), status=REPORTED) == {}
+        assert not world.causes.delays_status(KEY)
 
     run(scenario)
 
@@ -268,23 +283,23 @@ def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_s
         assert 2 <= len(world.reads) <= 4
         assert world.changed == {KEY: 1}
         world.reconcile(stuck(), status=REPORTED)
-        assert not world.reader.delays_status(KEY)
+        assert not world.causes.delays_status(KEY)
         world.error = None
         other = Key(MEMCACHEDS, "test", "other")
         world.reconcile(stuck(), key=other)
         await world.pass_time(2 * READ_PERIOD)
         assert world.changed == {KEY: 2, other: 1}
-        assert world.reconcile(stuck()) == (event(),)
+        assert world.reconcile(stuck()) == messages(event())
 
     run(scenario)
-    assert "Memcached test/cache: unexpected error in mount-events, please report it; retrying in" in caplog.text
+    assert "Memcached test/cache: unexpected error in causes, please report it; retrying in" in caplog.text
 
 
 def test_other_statuses_are_not_held() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(stuck())
-        assert not world.reader.delays_status(KEY)
-        assert not world.reader.delays_status(Key(MEMCACHEDS, "test", "other"))
+        assert not world.causes.delays_status(KEY)
+        assert not world.causes.delays_status(Key(MEMCACHEDS, "test", "other"))
 
     run(scenario)
 
@@ -295,7 +310,7 @@ def test_known_events_are_kept_if_a_read_fails() -> None:
         await world.pass_time(0)
         world.error = BUSY
         await world.pass_time(READ_PERIOD)
-        assert world.reconcile(stuck()) == (event(),)
+        assert world.reconcile(stuck()) == messages(event())
 
     run(scenario)
 
@@ -306,11 +321,11 @@ def test_retry_after_is_respected() -> None:
         world.reconcile(stuck())
         await world.pass_time(0)
         world.error = None
-        world.reconcile(stuck())
+        world.reconcile(stuck(), stuck("sessions-1"))
         await world.pass_time(READ_PERIOD)
         assert len(world.reads) == 1
         await world.pass_time(30)
-        assert len(world.reads) == 2
+        assert len(world.reads) == 3
 
     run(scenario)
 
@@ -326,7 +341,7 @@ def test_missing_permission_is_logged_once_per_namespace(caplog: pytest.LogCaptu
 
     run(scenario)
     messages = [record.message for record in caplog.records if record.levelno >= logging.WARNING]
-    assert messages == [f"cannot list Events in namespace 'test', so {MountEvents.consequence}: events is forbidden"]
+    assert messages == ["cannot list Events in namespace 'test', so the causes are not reported: events is forbidden"]
 
 
 def test_other_errors_are_logged_with_the_object(caplog: pytest.LogCaptureFixture) -> None:
@@ -349,7 +364,7 @@ def test_response_that_never_arrives_does_not_block_a_reconcile_or_another_names
         world.reconcile(stuck("sessions-1"), key=other)
         world.events = [event(uid="sessions-1")]
         await world.pass_time(0)
-        assert world.reconcile(stuck("sessions-1"), key=other) == (event(uid="sessions-1"),)
+        assert world.reconcile(stuck("sessions-1"), key=other) == messages(event(uid="sessions-1"))
 
     run(scenario)
 
@@ -357,10 +372,10 @@ def test_response_that_never_arrives_does_not_block_a_reconcile_or_another_names
 def test_object_deleted_during_a_read_is_not_enqueued() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(stuck())
-        original, reader = world.list, world.reader
+        original, causes = world.list, world.causes
 
         async def list_and_forget(*arguments: Any, **options: Any) -> AsyncGenerator[Page]:
-            reader.forget(KEY)
+            causes.forget(KEY)
             async for page in original(*arguments, **options):
                 yield page
 
@@ -377,55 +392,46 @@ def test_events_of_a_flood_are_not_all_read(caplog: pytest.LogCaptureFixture) ->
         world.pages = [MAX_BYTES // 2 + 1] * 9
         world.reconcile(stuck())
         await world.pass_time(0)
-        assert world.reconcile(stuck()) == (event(), event())
+        assert world.reconcile(stuck()) == messages(event())
 
     run(scenario)
     assert "Events in namespace 'test': only 4 MiB of those about one object are read" in caplog.text
 
 
-UNAVAILABLE: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ImageUnavailable"}]}
+KEPT: dict[str, tuple[list[Object], list[str]]] = {
+    "the newest of each subject": ([event(seen=1), event(seen=9), event(TIMED_OUT)], [TIMED_OUT, NOT_FOUND]),
+    "other texts": ([event("hello"), {"message": None}], []),
+    "without a time": ([event(lastTimestamp=None)], []),
+    "from the future": ([event(seen=-200)], []),
+    "a clock that is ahead": ([event(seen=-30)], [NOT_FOUND]),
+    "of a series": ([event(eventTime=ago(9000), series={"lastObservedTime": ago(5)})], [NOT_FOUND]),
+    "cut": ([event(NOT_FOUND + "x" * MAX_TEXT)], [(NOT_FOUND + "x" * MAX_TEXT)[:MAX_TEXT]]),
+    "matched in linear time": ([event("unmounted volumes=[" * 60_000 + NOT_FOUND)], []),
+}
 
 
-IMAGE = "example.com/memcached:1"
-
-
-def backing_off(name: str) -> Object:
-    """A pod whose image is pulled again later."""
-    return pod(name, containerStatuses=[waiting("ImagePullBackOff", f'Back-off pulling image "{IMAGE}"')])
-
-
-def pulled(uid: str) -> Object:
-    """The Event about the attempt before."""
-    of = {"involvedObject": {"uid": uid}, "message": f'Failed to pull image "{IMAGE}": no such host'}
-    return {**event(), **of, "lastTimestamp": "2020-01-01T00:00:00Z"}
-
-
-def test_image_without_an_error_is_read_before_the_status_is_written_again() -> None:
+@pytest.mark.parametrize(("events", "expected"), KEPT.values(), ids=KEPT.keys())
+def test_messages_that_are_kept(events: list[Object], expected: list[str]) -> None:
     async def scenario(world: World) -> None:
-        for name in ("a", "b"):  # the pods are replaced, with another image
-            world.events = [pulled(name)]
-            world.reconcile(backing_off(name), status=UNAVAILABLE)
-            assert world.reader.delays_status(KEY)
-            await world.pass_time(0)
-            (known,) = world.reconcile(backing_off(name), status=UNAVAILABLE)
-            assert known["involvedObject"]["uid"] == name
-            assert not world.reader.delays_status(KEY)
-        fields = "involvedObject.uid={},reason=Failed,source=kubelet"
-        assert [each for _, _, each, _ in world.reads] == [fields.format("a"), fields.format("b")]
-        await world.pass_time(READ_PERIOD)
-        assert len(world.reads) == 3
-        world.reconcile(pod(), status=UNAVAILABLE)
-        await world.pass_time(9 * READ_PERIOD)
-        assert len(world.reads) == 3
-
-    run(scenario, PullEvents)
-
-
-def test_status_of_an_image_with_an_error_is_not_held() -> None:
-    async def scenario(world: World) -> None:
-        world.reconcile(running(), status=UNAVAILABLE)
-        assert not world.reader.delays_status(KEY)
+        world.events = events
+        world.reconcile(stuck())
         await world.pass_time(0)
-        assert world.reads == []
+        assert [each.text for each in world.reconcile(stuck()).get("sessions-0", ())] == expected
 
-    run(scenario, PullEvents)
+    run(scenario)
+
+
+def test_number_of_messages_is_limited_to_the_newest() -> None:
+    """Anyone who can create Events can write one about each volume."""
+
+    async def scenario(world: World) -> None:
+        world.events = [event(NOT_FOUND.replace("tls", f"v{number}"), seen=number) for number in range(99)]
+        world.pages = [1000] * 3
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        kept = world.reconcile(stuck())["sessions-0"]
+        assert [f'"v{number}"' in each.text for number, each in zip(range(MAX_KEPT)[::-1], kept, strict=True)] == [
+            True
+        ] * MAX_KEPT
+
+    run(scenario)

@@ -1,25 +1,25 @@
 """When the cause of missing pods is read, and when a workload's controller is made to try again."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from memcached_api.annotations import RETRY_ANNOTATION
-from memcached_operator.engine.events.creations import RETRY_MANAGER, CreationEvents
+from memcached_operator.engine.events.causes import MAX_EVENTS
+from memcached_operator.engine.events.retries import RETRY_MANAGER
 from memcached_operator.engine.writes.ownership import annotation_patch, controller_reference
-from memcached_operator.findings.creation import MAX_EVENTS, MAX_PERIOD, RETRY_PERIOD, START_PERIOD
-from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError, Page
+from memcached_operator.findings.causes import CREATION_PERIOD
+from memcached_operator.findings.creation import MAX_PERIOD, RETRY_PERIOD
+from memcached_operator.kube.client import JSON_PATCH, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.world.snapshot import Snapshot
-from support.stores import whole_store
 from unit.builders import NOW, memcached, pod
-from unit.engine.test_pod_events import KEY, World, run
+from unit.engine.test_causes import KEY, World, run
 from unit.findings.test_creation import SLOTS, not_deleted, of_slot, statefulset
 
-FIELDS = "involvedObject.uid=child,reason=FailedCreate"
+FIELDS = "involvedObject.uid=child,type=Warning"
 REPORTED: Object = {"conditions": [{"type": "Degraded", "status": "True", "reason": "ApplyFailed"}]}
 
 
@@ -32,10 +32,8 @@ class Creating(World):
         self.pods: list[Object] = []
         self.patches: list[Any] = []
         self.patch_error: ApiError | None = None
-        self.cache = whole_store()
         self.cache.put(MEMCACHEDS, memcached("cache"))
         self.cache.put(STATEFULSETS, statefulset(1))
-        self.creation = CreationEvents(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
@@ -55,10 +53,12 @@ class Creating(World):
             raise self.patch_error
         return statefulset(resourceVersion="99")
 
-    def see(self, *pods: Object, live: Object | None = None, **cr: Any) -> tuple[Object, ...]:
-        """What a reconcile does: it gets what is known."""
-        children = {SLOTS: live or statefulset(1)}
-        return self.creation.of(KEY, Snapshot({**memcached("cache"), **cr}, children, pods), NOW)
+    def see(self, *pods: Object, live: Object | None = None, **cr: Any) -> tuple[str, ...]:
+        """What a reconcile does: it gets what is known. Returns messages, and the names of pods."""
+        snapshot = Snapshot({**memcached("cache"), **cr}, {SLOTS: live or statefulset(1)}, pods)
+        found = self.causes.add_to(snapshot, KEY, NOW)
+        names = [each["metadata"]["name"] for each in found.taken]
+        return (*(each.text for each in found.messages.get("child", ())), *names)
 
     @property
     def event_reads(self) -> int:
@@ -68,33 +68,13 @@ class Creating(World):
 
 def scenario(body: Any) -> None:
     """Run a scenario while the readers run."""
-
-    async def main(_: World) -> None:
-        world = Creating()
-        task = asyncio.create_task(world.creation.run())
-        await body(world)
-        assert not task.done(), task.exception()
-        task.cancel()
-
-    run(main)
-
-
-@pytest.fixture(autouse=True)
-def _now(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Events of these tests are recent."""
-
-    class Clock:
-        @staticmethod
-        def now(_: Any) -> Any:
-            return NOW
-
-    monkeypatch.setattr("memcached_operator.engine.events.creations.datetime", Clock)
+    run(body, Creating)
 
 
 def test_normal_creation_reads_nothing() -> None:
     async def body(world: Creating) -> None:
         world.see()
-        await world.pass_time(START_PERIOD - 1)
+        await world.pass_time(CREATION_PERIOD - 1)
         world.see(pod("cache-0"))
         await world.pass_time(100 * RETRY_PERIOD)
         assert (world.reads, world.patches) == ([], [])
@@ -105,11 +85,11 @@ def test_normal_creation_reads_nothing() -> None:
 def test_cause_of_a_missing_pod_is_read_without_another_reconcile() -> None:
     async def body(world: Creating) -> None:
         world.see()
-        await world.pass_time(START_PERIOD)
+        await world.pass_time(CREATION_PERIOD)
         assert world.reads == [(EVENTS, "test", FIELDS, MAX_EVENTS), (PODS, "test", "metadata.name=cache-0", 1)]
         assert world.changed == {KEY: 1}
         (known,) = world.see()
-        assert "exceeded quota" in known["message"]
+        assert "exceeded quota" in known
         assert world.patches == []
 
     scenario(body)
@@ -120,10 +100,10 @@ def test_cause_of_a_pod_that_is_not_deleted_is_read() -> None:
         world.events = [not_deleted()]
         slots = pod("cache-0"), pod("cache-1")
         world.see(*slots)
-        await world.pass_time(START_PERIOD)
-        assert world.reads == [(EVENTS, "test", FIELDS.replace("Create", "Delete"), MAX_EVENTS)]
+        await world.pass_time(CREATION_PERIOD)
+        assert world.reads == [(EVENTS, "test", FIELDS, MAX_EVENTS)]
         (known,) = world.see(*slots)
-        assert "pods are kept" in known["message"]
+        assert "pods are kept" in known
         await world.pass_time(2 * RETRY_PERIOD)
         assert world.patches
 
@@ -134,8 +114,8 @@ def test_pod_of_another_owner_is_found() -> None:
     async def body(world: Creating) -> None:
         world.events, world.pods = [], [pod("cache-0")]
         world.see()
-        await world.pass_time(START_PERIOD)
-        assert [each["metadata"]["name"] for each in world.see()] == ["cache-0"]
+        await world.pass_time(CREATION_PERIOD)
+        assert world.see() == ("cache-0",)
 
     scenario(body)
 
@@ -145,7 +125,7 @@ def test_cause_is_forgotten_when_the_pod_exists() -> None:
 
     async def body(world: Creating) -> None:
         world.see()
-        await world.pass_time(START_PERIOD)
+        await world.pass_time(CREATION_PERIOD)
         assert world.see()
         assert world.see(pod("cache-0")) == ()
         assert world.see() == ()
@@ -220,15 +200,13 @@ def test_failed_change_does_not_prevent_the_read(caplog: pytest.LogCaptureFixtur
     assert "cannot make its controller try again: statefulsets is forbidden" in caplog.text
 
 
-@pytest.mark.parametrize("reason", ["ApplyFailed", "Conflict"])
-def test_status_that_reports_the_cause_is_held_until_the_first_read(reason: str) -> None:
+def test_status_that_reports_the_cause_is_held_until_the_first_read() -> None:
     async def body(world: Creating) -> None:
-        status = {"conditions": [{"type": "Degraded", "status": "True", "reason": reason}]}
-        world.see(status=status)
-        assert world.creation.delays_status(KEY)
+        world.see(status=REPORTED)
+        assert world.causes.delays_status(KEY)
         await world.pass_time(0)
-        assert world.see(status=status)
-        assert not world.creation.delays_status(KEY)
+        assert world.see(status=REPORTED)
+        assert not world.causes.delays_status(KEY)
 
     scenario(body)
 
@@ -236,8 +214,8 @@ def test_status_that_reports_the_cause_is_held_until_the_first_read(reason: str)
 def test_other_statuses_are_not_held() -> None:
     async def body(world: Creating) -> None:
         world.see()
-        assert not world.creation.delays_status(KEY)
+        assert not world.causes.delays_status(KEY)
         world.see(pod("cache-0"), status=REPORTED)
-        assert not world.creation.delays_status(KEY)
+        assert not world.causes.delays_status(KEY)
 
     scenario(body)

@@ -320,7 +320,7 @@ def _failed_replica_sets(live: Object) -> list[Mapping[str, Any]]:
 
 def _matches(snapshot: Snapshot, pattern: re.Pattern[str]) -> Iterator[tuple[datetime, re.Match[str]]]:
     _, live = workload(snapshot)
-    for seen, text in snapshot.messages.get(live["metadata"]["uid"], ()) if live else ():
+    for seen, text in snapshot.messages.get(live["metadata"].get("uid", ""), ()) if live else ():
         if match := pattern.search(text):
             yield seen, match
 

@@ -131,8 +131,8 @@ _MEANINGS: Final = {
             "belongs to another object. The operator does not modify it, and checks again: a child every 10 s, a pod "
             "within 5 minutes. Or a HorizontalPodAutoscaler has scaled the Deployment at least twice within an hour, "
             "although this object sets its size: this ends some minutes after its last change. Or another client "
-            "changes a child more than 10 times a minute. Or clients reach pods that do not belong to this object, "
-            "because the pods have its labels.",
+            "changes a child again soon after each revert, at least 7 times in a row. Or clients reach pods that do "
+            "not belong to this object, because the pods have its labels.",
             "Delete or rename one of the two objects. Let the autoscaler scale this object instead of its Deployment. "
             "The message names the other client and the remedy.",
             stalls=True,

@@ -161,7 +161,7 @@ class Reconciler:
         # Before the first write: an object of others can change while it is made, and must then enqueue this one.
         self.observers.remember(key, plan.observed)
         result = await self._apply(kind, key, snapshot, plan)
-        reverts = self._applier.reverts.report(cr)
+        reverts = self._applier.reverts.report(cr, map(kind.key_of, plan.children or ()))
         problems = (*plan.problems, *result.problems, *reverts.problems, *unlisted)
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.

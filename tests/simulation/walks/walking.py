@@ -15,7 +15,7 @@ from faults.sandbox import Settings, wait_until
 from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD, ROLLOUT_PERIOD
 from memcached_operator.engine.runtime.leader_election import LEASE_DURATION, RETRY_PERIOD
 from memcached_operator.engine.runtime.queue import JITTER
-from memcached_operator.engine.writes.reverts import CALM
+from memcached_operator.engine.writes.reverts import AGAIN, PERIOD
 from memcached_operator.kube.client import WATCH_IDLE_TIMEOUT
 from memcached_operator.kube.resource import PODS
 from memcached_operator.world.live import MAX_RECHECK
@@ -55,14 +55,14 @@ def limit(walk: Walk) -> float:
 
 
 def _seconds_after(step: Step) -> float:
-    """The time for which a fault has an effect after its end: that of a timeout, or of a limit of writes."""
+    """The time for which a fault has an effect after its end: that of a timeout, or of a backoff and its report."""
     match step:
         case Inject(fault="hanging" | "silent", what=what):
             return WATCH_IDLE_TIMEOUT if what.startswith("watch") else REQUEST_SECONDS
         case Unlisted():
             return REQUEST_SECONDS
         case Drift():
-            return CALM
+            return PERIOD + AGAIN
         case _:
             return 0.0
 

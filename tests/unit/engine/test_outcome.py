@@ -68,7 +68,7 @@ PROBLEMS = Problem("InvalidSpec", "of the plan"), Problem("Conflict", "of revert
 
 
 def test_interventions_are_those_of_the_plan_and_of_reverts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def report(_: Reverts, __: Object) -> Report:
+    def report(*_: object) -> Report:
         return Report((EDITED,), (PROBLEMS[1],))
 
     monkeypatch.setattr(Reverts, "report", report)

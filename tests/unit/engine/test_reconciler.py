@@ -230,7 +230,7 @@ DELAYS: dict[str, tuple[Plan, Report, float]] = {
 def test_object_is_reconciled_again_when_its_state_may_change(
     plan: Plan, report: Report, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def reported(_: Reverts, __: Object) -> Report:
+    def reported(*_: object) -> Report:
         return report
 
     async def run() -> None:

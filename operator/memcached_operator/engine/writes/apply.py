@@ -103,14 +103,13 @@ class Applier:
         """
         template_remedy = partial(kind.template_remedy, snapshot.cr) if kind.template_remedy else None
         result = Result(failures + 1 < DEGRADED_THRESHOLD, template_remedy)
-        desired_keys, written = set[Key](), set[Key]()
+        desired_keys = set[Key]()
         for child in desired:
             key = kind.key_of(child)
             desired_keys.add(key)
             intended = build_intent(snapshot.cr, child)
             delay = (waiting or {}).get(key) or self.reverts.delay(snapshot.cr, key, intended)
             if delay > 0:
-                written.add(key)
                 result.requeue(delay)
                 continue
             with (
@@ -118,8 +117,6 @@ class Applier:
                 self._cooldown.guard(key, identity(intended)),
             ):
                 await self._reconcile_child(kind, snapshot, key, intended, result)
-                written.add(key)
-        self.reverts.remember(snapshot.cr, frozenset(written))
         result.end(snapshot.cr["kind"])
         for resource in () if waiting else filter(snapshot.is_listed, kind.owns):
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
@@ -296,7 +293,7 @@ class Applier:
                 continue
             with result.record_errors(key), self._cooldown.guard(key, DELETION):
                 await self._delete(key, live)
-                self.reverts.forget(cr, key)
+                self.reverts.forget(key)
                 result.wrote = True
 
     async def _delete(self, key: Key, live: Object) -> None:

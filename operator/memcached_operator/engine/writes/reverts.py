@@ -1,19 +1,19 @@
-"""Remembers which children other clients keep changing: names the client, and limits how often a change is reverted.
+"""Writes a child that another client keeps changing less and less often, as the queue retries, and names the client.
 
-In memory only, and bounded: after a restart of the controller, changes are counted again from the first.
+In memory only: after a restart of the controller, changes are counted again from the first.
 """
 
 import logging
+import random
 import time
-from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from sys import getsizeof
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.annotations import INTENT_ANNOTATION
+from memcached_operator.engine.runtime.queue import backoff
 from memcached_operator.engine.writes.intent import identity, with_recorded_intent
 from memcached_operator.findings.finding import Intervention, Problem
 from memcached_operator.findings.interventions import RESTART, Change, reverted
@@ -23,42 +23,27 @@ from memcached_operator.kube.resource import Key, Object, nested_map
 
 log = logging.getLogger(__name__)
 
+PERIOD: Final = 60.0
+"""Maximum seconds until a child is written again, and seconds after which a change is reverted at once again: a client
+causes at most 8 writes of a child in a minute, and one that acts once a minute does not wait. Minimum seconds between
+two reads of the field managers of a child."""
+
+LIMIT: Final = 7
+"""Writes in a row, each soon after the one before, from which on Degraded is True: the backoff is about 30 s then."""
+
 WINDOW: Final = 3600.0
 """Seconds within which a second change of a child is reported, and for which the report stays after the last change. A
 downscaler changes a child every minute."""
 
-REPORTED: Final = 2
-"""The change of a child from which on they are reported. A single one may be a mistake, and is reverted silently."""
-
-LIMIT, PERIOD = 10, 60.0
-"""Maximum times that a child is written again within a number of seconds."""
-
-CALM: Final = 2 * PERIOD
-"""Seconds without a change after which a child that reached the limit is not reported as Degraded any more."""
-
 AGAIN: Final = 330.0
-"""Least seconds after its last change for which an autoscaler is reported. It tries again after 15 s, and lowers the
-size only to the largest of the last 5 minutes (kubernetes pkg/controller/podautoscaler, its defaults)."""
+"""Least seconds after the last change for which Degraded stays True. An autoscaler tries again after 15 s, and lowers
+the size only to the largest of the last 5 minutes (kubernetes pkg/controller/podautoscaler, its defaults)."""
 
-READ_PERIOD: Final = 60.0
-"""Minimum seconds between two reads of the field managers of a child."""
+MAX_RECORDS: Final = 4000
+"""Maximum children that are remembered, the last ones that were written again: 8 MiB, if each has a report of 1,000
+characters. A Memcached can have 110 children."""
 
-MAX_CAUSES: Final = 3
-"""Maximum reports about a child that are remembered."""
-
-MAX_BYTES: Final = 8 * 2**20
-"""Bytes of the children that are remembered, with their reports: 8,000 without a report, or 2,000 with three of 1,000
-characters. The oldest ones are forgotten. A Memcached can have 110 children."""
-
-RECORD_BYTES, CAUSE_BYTES = 1000, 130
-"""Bytes of a child, the only one of its owner, without reports; and of a report besides its message (measured)."""
-
-MAX_WRITTEN: Final = 10_000
-"""Maximum existing children that are remembered, of the last custom resources. Each takes 250 bytes."""
-
-LIMITED: Final = (
-    f"More than {LIMIT} changes a minute: until they end, the controller reverts at most {LIMIT} of them a minute"
-)
+LIMITED: Final = f"This happens so often that the controller waits up to {PERIOD:.0f} s before it reverts a change"
 Restart = Callable[[Object], str] | None
 Read = Callable[[Key], Awaitable[Object | None]]
 """Reads an object with all of its managedFields, or None if it does not exist. Raises ApiError."""
@@ -68,58 +53,55 @@ Read = Callable[[Key], Awaitable[Object | None]]
 class _Record:
     """The writes of one child for the same intent. Times are in seconds of the same clock."""
 
+    owner: str
+    """The uid of the owner."""
     intent: str
-    count: int = 0
-    """The number of reverts."""
-    times: "array[float]" = field(default_factory=lambda: array("d"))
-    """The times of the last writes, at most LIMIT."""
-    causes: tuple[Intervention, ...] = ()
-    """What was reverted, the first one that was seen at the start."""
-    conflicts: tuple[float, float] = (float("-inf"), float("-inf"))
-    """The times at which a conflict was seen last, and the time before."""
+    reverts: int = 0
+    """The number of writes that reverted a change."""
+    at: float = float("-inf")
+    """The time of the last write."""
+    quick: int = 0
+    """The last writes in a row of which each came soon after the one before."""
+    delay: float = 0.0
+    """Minimum seconds until the next write."""
+    cause: Intervention | None = None
+    """The last change that is to be reported."""
+    seen: float = float("-inf")
+    """The time of the last write that reverted it."""
+    interval: float = float("inf")
+    """Seconds between that and the write before."""
     read_at: float = float("-inf")
     """The time of the last read of the field managers."""
-    reached_limit: bool = False
-    """The child was changed too often, until there is no change for CALM seconds."""
-    weight: int = 0
-    """The bytes with which it counts; 0 until it is remembered."""
 
-    def add(self, now: float) -> None:
-        self.reached_limit = self.reached_limit and now - self.times[-1] < CALM
-        self.times.append(now)
-        del self.times[:-LIMIT]
-        self.reached_limit |= len(self.times) == LIMIT and now - self.times[0] < PERIOD
+    def add(self, now: float, cause: Intervention | None) -> None:
+        """Record a write."""
+        self.quick = self.quick + 1 if now - self.at < max(PERIOD, 2 * self.delay) else 1
+        self.delay = backoff(self.quick, random.random(), PERIOD)  # noqa: S311 - jitter, not a secret
+        if cause is not None:
+            self.cause, self.seen, self.interval = cause, now, now - self.at
+        self.at = now
 
-    def add_cause(self, cause: Intervention) -> None:
-        if cause not in self.causes:
-            self.causes = (*self.causes, cause)[-MAX_CAUSES:]
-        if cause.is_conflict:
-            self.conflicts = (self.times[-1], self.conflicts[0])
-
-    def conflict_ends(self) -> float:
-        """The time until which a conflict is reported: longer for a client that is slower, which would else flap."""
-        last, before = self.conflicts
-        return last + min(max(AGAIN, 1.5 * (last - before) if before > float("-inf") else 0.0), WINDOW)
-
-    def weigh(self) -> int:
-        """Compute its weight."""
-        self.weight = RECORD_BYTES + sum(CAUSE_BYTES + getsizeof(cause.message) for cause in self.causes)
-        return self.weight
+    def report(self) -> tuple[Intervention | Problem | None, float]:
+        """What the status says about the child, and the time until which it does."""
+        is_limited = self.quick >= LIMIT
+        if self.cause is None or not (is_limited or self.cause.is_conflict):
+            return self.cause, self.seen + WINDOW
+        text = f"{self.cause.message}. {LIMITED}" if is_limited else self.cause.message
+        # Longer for a client that is slower, whose report would else come and go.
+        return Problem(c.CONFLICT, text, blocks=False), self.seen + min(max(AGAIN, 1.5 * self.interval), WINDOW)
 
 
 @dataclass(frozen=True)
 class Revert:
     """A write that reverts a change of another client, or may do so."""
 
-    owner: str
-    """The uid of the owner."""
     key: Key
     """The key of the child."""
     record: _Record
     counts: bool
     """The write counts as a revert."""
     cause: Intervention | None
-    """The change; None if it is not to be reported."""
+    """The change; None if it is not to be reported, or not known."""
 
 
 @dataclass(frozen=True)
@@ -133,125 +115,85 @@ class Report:
 
 
 class Reverts:
-    """The children that were written again although their intent had not changed, by the uid of their owner."""
+    """The children that were written again although their intent had not changed."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._written: OrderedDict[str, frozenset[Key]] = OrderedDict()
-        """The children that exist after the last plan, by the uid of their owner."""
-        self._written_keys = 0
-        self._records: OrderedDict[str, dict[Key, _Record]] = OrderedDict()
-        """The children that were written again, by the uid of their owner. The last ones are at the end."""
-        self._bytes = 0
-        """The sum of the weights of the records."""
+        self._records: OrderedDict[Key, _Record] = OrderedDict()
+        """By the child. The last ones that were written are at the end."""
         self.clock: Callable[[], float] = time.monotonic
 
     def delay(self, cr: Object, key: Key, child: Object) -> float:
         """Seconds until this child may be written again with the same intent; 0 if it may now."""
-        record = self._of(cr).get(key)
-        if record is None or len(record.times) < LIMIT or record.intent != identity(child):
+        record = self._of(cr, key)
+        if record is None or record.intent != identity(child):
             return 0.0
-        return max(0.0, record.times[0] + PERIOD - self.clock())
+        return max(0.0, record.at + record.delay - self.clock())
 
     async def identify(
         self, cr: Object, key: Key, child: Object, live: Object | None, restart: Restart = None
     ) -> Revert | None:
         """The revert that the next write of a child is, with its cause if it is to be reported.
 
-        None if the spec has changed since the last status, and for a child that is new in the plan, or that could not
-        be created. `live`: the child in the store, None if it does not exist. `restart`: see ReconciledKind. Raises
-        ApiError.
+        None if the spec has changed since the last status. `live`: the child in the store, None if it does not exist.
+        `restart`: see ReconciledKind. Raises ApiError.
         """
-        is_new = live is None and key not in self._written.get(cr["metadata"]["uid"], (key,))
-        if is_new or nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
-            self.forget(cr, key)
+        if nested_map(cr, "status").get("observedGeneration") != cr["metadata"].get("generation"):
+            self.forget(key)
             return None
-        record = self._of(cr).get(key)
-        if record is None or record.intent != identity(child) or self.clock() - record.times[-1] >= WINDOW:
-            record = _Record(identity(child))
-        # The first write may be for another intent: another operator wrote that, or the plan has changed.
-        counts = bool(record.times) or live is None or with_recorded_intent(child, live) is not None
+        record = self._of(cr, key)
+        if record is None or record.intent != identity(child) or self.clock() - record.at >= WINDOW:
+            record = _Record(cr["metadata"]["uid"], identity(child))
+        # The first write may be for another intent: another operator wrote that, or the plan has changed, or the child
+        # is new in it.
+        counts = record.quick > 0 or (live is not None and with_recorded_intent(child, live) is not None)
         cause = await self._cause(cr, key, child, live, record, restart) if counts else None
-        return Revert(cr["metadata"]["uid"], key, record, counts, cause)
+        return Revert(key, record, counts, cause)
 
     def add(self, revert: Revert | None) -> None:
         """Remember that a revert was written."""
         if revert is None:
             return
         record = revert.record
-        record.add(self.clock())
-        record.count += revert.counts
-        if revert.cause is not None:
-            record.add_cause(revert.cause)
-        self._remove(revert.owner, revert.key)
-        self._records.setdefault(revert.owner, {})[revert.key] = record
-        self._records.move_to_end(revert.owner)
-        self._bytes += record.weigh()
-        while self._bytes > MAX_BYTES:
-            self._forget_oldest()
+        record.add(self.clock(), revert.cause)
+        record.reverts += revert.counts
+        self._records[revert.key] = record
+        self._records.move_to_end(revert.key)
+        if len(self._records) > MAX_RECORDS:
+            self._records.popitem(last=False)
 
-    def remember(self, cr: Object, written: frozenset[Key]) -> None:
-        """Remember which children exist after a plan."""
-        uid = cr["metadata"]["uid"]
-        self._written_keys += len(written) - len(self._written.get(uid, ()))
-        self._written[uid] = written
-        self._written.move_to_end(uid)
-        while self._written_keys > MAX_WRITTEN:
-            self._written_keys -= len(self._written.popitem(last=False)[1])
+    def report(self, cr: Object, keys: Iterable[Key]) -> Report:
+        """What the status of an object says now. `keys`: its children."""
+        now = self.clock()
+        records = (record for key in keys if (record := self._of(cr, key)) is not None)
+        found = [(each, end - now) for each, end in (record.report() for record in records) if each and end > now]
+        return Report(
+            tuple(each for each, _ in found if isinstance(each, Intervention)),
+            tuple(each for each, _ in found if isinstance(each, Problem)),
+            min((seconds for _, seconds in found), default=None),
+        )
 
-    def report(self, cr: Object) -> Report:
-        """What the status of an object says now."""
-        now, interventions, problems = self.clock(), list[Intervention](), list[Problem]()
-        delays = list[float]()
-        for record in self._of(cr).values():
-            since = now - record.times[-1]
-            if since >= WINDOW:
-                continue
-            is_limited, left = record.reached_limit and since < CALM, record.conflict_ends() - now
-            for cause in record.causes:
-                if cause.is_conflict and left <= 0:
-                    continue
-                if is_limited or cause.is_conflict:
-                    text = f"{cause.message}. {LIMITED}" if is_limited else cause.message
-                    problems.append(Problem(c.CONFLICT, text, blocks=False))
-                    delays.append(CALM - since if is_limited else left)
-                else:
-                    interventions.append(cause)
-                    delays.append(WINDOW - since)
-        return Report(tuple(interventions), tuple(problems), min(delays, default=None))
-
-    def forget(self, cr: Object, key: Key) -> None:
+    def forget(self, key: Key) -> None:
         """Forget a child that has a new intent, or that the controller has deleted."""
-        self._remove(cr["metadata"]["uid"], key)
+        self._records.pop(key, None)
 
-    def _of(self, cr: Object) -> dict[Key, _Record]:
-        return self._records.get(cr["metadata"]["uid"], {})
-
-    def _forget_oldest(self) -> None:
-        """Forget the oldest record of the owner whose children were not written for the longest time."""
-        uid, children = next(iter(self._records.items()))
-        self._remove(uid, next(iter(children)))
-
-    def _remove(self, uid: str, key: Key) -> None:
-        children = self._records.get(uid, {})
-        record = children.pop(key, None)
-        if record is None:
-            return
-        self._bytes -= record.weight
-        if not children:
-            del self._records[uid]
+    def _of(self, cr: Object, key: Key) -> _Record | None:
+        record = self._records.get(key)
+        return record if record is not None and record.owner == cr["metadata"]["uid"] else None
 
     async def _cause(
         self, cr: Object, key: Key, child: Object, live: Object | None, record: _Record, restart: Restart
     ) -> Intervention | None:
-        """The report of a change; None if there is none yet, or if the field managers were read a short time ago."""
-        is_first = record.count + 1 < REPORTED
+        """The report of a change, as of the last read if that was a short time ago; None if there is none.
+
+        A single change may be a mistake, and is reverted silently.
+        """
         if live is None:
-            return None if is_first else reverted(cr, key, Change(None, deleted=True))
-        if is_first and RESTART not in differences(live, child):
+            return reverted(cr, key, Change(None, deleted=True)) if record.reverts else None
+        if not record.reverts and RESTART not in differences(live, child):
             return None
-        if self.clock() - record.read_at < READ_PERIOD:
-            return None
+        if self.clock() - record.read_at < PERIOD:
+            return record.cause
         record.read_at = self.clock()
         # The store does not keep the fields of a field manager.
         try:

@@ -281,14 +281,14 @@ def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_s
         for seconds in (0, 1, 2, 4):
             await world.pass_time(seconds)
         assert 2 <= len(world.reads) <= 4
-        assert world.changed == {KEY: 1}
+        assert world.changed == {KEY: len(world.reads)}
         world.reconcile(stuck(), status=REPORTED)
         assert not world.causes.delays_status(KEY)
         world.error = None
         other = Key(MEMCACHEDS, "test", "other")
         world.reconcile(stuck(), key=other)
         await world.pass_time(2 * READ_PERIOD)
-        assert world.changed == {KEY: 2, other: 1}
+        assert world.changed[other] == 1
         assert world.reconcile(stuck()) == messages(event())
 
     run(scenario)

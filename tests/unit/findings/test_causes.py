@@ -119,21 +119,19 @@ def test_pod_with_several_causes_is_late_once() -> None:
     assert [found.source.subject(text, "", found) is not None for text in texts] == [True, True, True, False, False]
 
 
+SET, SETS = "involvedObject.uid=child,type=Warning", "involvedObject.kind=ReplicaSet,type=Warning"
 WORKLOADS: dict[str, tuple[Snapshot, str, tuple[str, ...]]] = {
     "no workload": (observed(None), "", ()),
     "all pods exist": (observed(statefulset(), pods=slots(0, 1, 2)), "", ()),
     "the workload is being deleted": (observed(statefulset(deletionTimestamp=ago(1))), "", ()),
-    "slots": (
-        observed(statefulset(9), pods=slots(1, 3)),
-        "involvedObject.uid=child,type=Warning",
-        ("cache-0", "cache-2", "cache-4"),
-    ),
-    "a slot above the size": (observed(LOWERED, pods=slots(0, 1)), "involvedObject.uid=child,type=Warning", ()),
-    "a Deployment": (
-        observed(deployment(conditions=FAILING)),
-        "involvedObject.kind=ReplicaSet,type=Warning",
-        (),
-    ),
+    "the pod of a slot is being deleted": (observed(statefulset(2), pods=(*slots(0), test_creation.DELETED)), "", ()),
+    "slots": (observed(statefulset(9), pods=slots(1, 3)), SET, ("cache-0", "cache-2", "cache-4")),
+    "a slot above the size": (observed(LOWERED, pods=slots(0, 1)), SET, ()),
+    "a Deployment": (observed(deployment()), "", ()),
+    "a Deployment that cannot create pods": (observed(deployment(conditions=FAILING)), SETS, ()),
+    "a paused Deployment": (observed(test_creation.paused(replicas=3)), "", ()),
+    "a paused Deployment that lacks a pod": (observed(test_creation.paused(replicas=2)), SETS, ()),
+    "a Deployment that cannot delete pods": (observed(deployment(1, test_creation.UNDELETED)), SETS, ()),
 }
 
 

@@ -354,25 +354,6 @@ def test_obstacle(meta: Object, expected: bool) -> None:
     assert bool(other(**meta)) is expected
 
 
-REJECTED: dict[str, tuple[Snapshot, bool]] = {
-    "no workload": (observed(None), False),
-    "all pods exist": (observed(statefulset(), pods=slots(0, 1, 2)), False),
-    "the pod of a slot is being deleted": (observed(statefulset(2), pods=(*slots(0), DELETED)), False),
-    "slots": (observed(statefulset(9), pods=slots(1, 3)), True),
-    "a Deployment": (observed(deployment()), False),
-    "a Deployment that cannot create pods": (observed(deployment(conditions=FAILING)), True),
-    "a paused Deployment": (observed(paused(replicas=3)), False),
-    "a paused Deployment that lacks a pod": (observed(paused(replicas=2)), True),
-    "a slot above the size": (observed(LOWERED, pods=slots(0, 1)), True),
-    "a Deployment that cannot delete pods": (observed(deployment(1, UNDELETED)), True),
-}
-
-
-@pytest.mark.parametrize(("snapshot", "expected"), REJECTED.values(), ids=REJECTED.keys())
-def test_workload_that_lacks_pods_or_keeps_them_is_rejected(snapshot: Snapshot, expected: bool) -> None:
-    assert creation.is_rejected(snapshot) is expected
-
-
 @pytest.mark.parametrize(("generation", "expected"), [(2, True), (3, False)])
 def test_controller_has_observed_the_spec(generation: int, expected: bool) -> None:
     live = statefulset()

@@ -105,13 +105,6 @@ class _State:
         """The pods of others with the names of slots."""
         return tuple(pod for each in self.entries.values() for pod in each.taken)
 
-    def release(self) -> bool:
-        """Let the status be written although the first read has failed. Returns False if that changes nothing."""
-        unread = [each for each in self.entries.values() if each.messages is None]
-        for each in unread:
-            each.messages = ()
-        return bool(unread)
-
 
 class Causes:
     """What is known of the objects that are late, as of the last read.
@@ -176,8 +169,7 @@ class Causes:
                 metrics.RECONCILE_PANICS.labels(NAME).inc()
                 delay = self._queue.retry(key)
                 log.exception("%s: unexpected error in %s, please report it; retrying in %.1f s", key, NAME, delay)
-                if key in self._states and self._states[key].release():
-                    self._on_change(key)
+                self._on_change(key)  # whose status may wait for it
             finally:
                 self._queue.done(key)
 
@@ -208,9 +200,10 @@ class Causes:
         except ApiError as error:
             state.not_before = _now() + (error.retry_after or PAUSE)
             self._log(key, error)
-            entry.messages = entry.messages or ()
         else:
             self._forbidden.discard(key.namespace)
+        finally:
+            entry.messages = entry.messages or ()
         entry.read_at = started
         entry.schedule(entry.row, _now())  # which a reconcile can have changed meanwhile
         return (entry.messages, entry.taken) != before

@@ -21,7 +21,7 @@ from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
-from memcached_operator.parts.workloads.selectors import Selector
+from memcached_operator.kube.selectors import Selector
 from memcached_operator.world.kind import Reference
 from memcached_operator.world.knowledge import State
 from memcached_operator.world.pods import condition_of

@@ -7,7 +7,7 @@ from typing import Final
 
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object, Resource, nested_map
-from memcached_operator.parts.workloads.selectors import Selector
+from memcached_operator.kube.selectors import Selector
 from memcached_operator.world.kind import Foreign
 from memcached_operator.world.snapshot import Snapshot
 

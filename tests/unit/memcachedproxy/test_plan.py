@@ -19,10 +19,10 @@ from memcached_operator.kube.resource import (
     Object,
     key_of,
 )
+from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
 from memcached_operator.parts.foreign import Budget
-from memcached_operator.parts.workloads.selectors import Selector
 from memcached_operator.world.knowledge import NOT_SERVED
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, announced, memcached, memcachedproxy, slots

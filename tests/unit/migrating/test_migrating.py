@@ -16,7 +16,7 @@ import goldens
 from memcached_api.images import Images
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import nested_map
-from memcached_operator.parts.workloads.selectors import Selector
+from memcached_operator.kube.selectors import Selector
 from memcached_webhooks.kinds.memcached import warnings
 from support.admitted import admitted
 from support.code_blocks import code_blocks

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_operator.parts.workloads.selectors import Selector
+from memcached_operator.kube.selectors import Selector
 
 LABELS = {"app": "web", "tier": "front"}
 

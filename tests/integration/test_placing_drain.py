@@ -119,8 +119,11 @@ def test_drain_completes(
     run_operator(plane, (namespace,), scenario)
 
 
-def test_drain_with_a_foreign_budget(plane: ControlPlane, namespace: str, pool: str, add_node: AddNode) -> None:
+def test_drain_with_a_foreign_budget(
+    plane: ControlPlane, namespace: str, pool: str, add_node: AddNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With two budgets evictions fail; the operator deletes its own, and creates it again when it is the only one."""
+    monkeypatch.setattr("memcached_operator.world.other_budgets.LIST_PERIOD", 3.0)
     first = add_node()
     ours, theirs = budget(namespace), budget(namespace, "own-budget")
 

@@ -1,14 +1,12 @@
 """A store for tests of what uses it, for which it does not matter what is kept."""
 
-from typing import Any
-
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.world.forms import Kept, whole
 from memcached_operator.world.store import Store
 
 
 class Everything:
-    """Keeps every object whole, and observes no object of others."""
+    """Keeps every object whole."""
 
     def keep(self, store: Store, key: Key, obj: Object) -> Kept:
         """The whole object."""
@@ -20,14 +18,6 @@ class Everything:
 
     def only_newest_of(self, resource: Resource, obj: Object) -> None:
         """None: every object is kept."""
-
-    def observes(self, resource: Resource) -> bool:
-        """False: no object of others is read."""
-        return False
-
-    def view(self, key: Key, obj: Object) -> Any:
-        """The object. It is not called, because no object is observed."""
-        return obj
 
     def size(self, resource: Resource, obj: Object) -> int:
         """0: no resource is one of a kind."""

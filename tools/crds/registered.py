@@ -15,14 +15,12 @@ from memcached_operator.kube.resource import Resource
 @dataclass(frozen=True)
 class Registered:
     """A kind. `app_name`: the label of its pods, `app.kubernetes.io/name`. `owns`: the resources of its children.
-    `observes`: those of which the controller also reads the objects of others. `updates_pods`: the controller changes
-    and deletes its pods.
+    `updates_pods`: the controller changes and deletes its pods.
     """
 
     kind: Kind[Any]
     app_name: str
     owns: tuple[Resource, ...]
-    observes: tuple[Resource, ...] = ()
     updates_pods: bool = False
 
 
@@ -35,19 +33,12 @@ def registered(apis: Iterable[Kind[Any]], reconciled: Iterable[ReconciledKind]) 
 def _registered(kind: Kind[Any], controller: ReconciledKind | None) -> Registered:
     if controller is None:
         raise LookupError(f"{kind.name} has no controller: add it to operator/memcached_operator/kinds.py")
-    return Registered(kind, controller.app_name, controller.owns, controller.foreign.resources, controller.updates_pods)
+    return Registered(kind, controller.app_name, controller.owns, controller.updates_pods)
 
 
 def children(found: Iterable[Registered]) -> tuple[Resource, ...]:
     """The resources that any of the kinds owns, each once."""
     return tuple(dict.fromkeys(resource for each in found for resource in each.owns))
-
-
-def observed(found: Iterable[Registered]) -> tuple[Resource, ...]:
-    """The resources that the controller only reads, each once."""
-    every = list(found)
-    owned = children(every)
-    return tuple(dict.fromkeys(resource for each in every for resource in each.observes if resource not in owned))
 
 
 REGISTERED: Final = registered(KINDS, kinds(Images()))

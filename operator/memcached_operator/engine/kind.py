@@ -1,10 +1,10 @@
 """The interface between a kind and the engine: a snapshot goes in; a plan and a status come out."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from memcached_api import conditions as c
 from memcached_api.kind import Checked
 from memcached_api.validation.field_errors import FieldError, summary
 from memcached_operator.findings.finding import Intervention, Problem
-from memcached_operator.kube.resource import Object, Resource
+from memcached_operator.kube.resource import Object
 from memcached_operator.world.kind import WatchedKind
 from memcached_operator.world.snapshot import Listed, Snapshot
 
@@ -89,26 +89,6 @@ class PodUpdate:
     """The end of a pause replaces pods, and what they keep in memory is lost. False without a pause."""
 
 
-class Observed(Protocol):
-    """What a plan has compared with the objects of others."""
-
-    @property
-    def weight(self) -> int:
-        """The strings that it keeps in memory."""
-        ...
-
-    def comparisons(self, resource: Resource) -> int:
-        """The comparisons that `dependency` needs at most for an object of this resource."""
-        ...
-
-    def dependency(self, resource: Resource, view: Any) -> Hashable:
-        """What the plan depends on of an object. If it is the same after a change, so is the plan.
-
-        None if it does not depend on the object, as if that did not exist.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class Plan:
     """The desired children, and the problems that are known before they are applied."""
@@ -127,8 +107,6 @@ class Plan:
     """The update of the pods; None if their workload updates them, or nothing does now."""
     interventions: tuple[Intervention, ...] = ()
     """What other clients did to children."""
-    observed: Observed | None = None
-    """What the plan has compared with the objects of others; None if it depends on each of their changes."""
     removes_named: bool = False
     """The plan removes what pods that name the object may use. They are listed before it is applied."""
 
@@ -183,6 +161,9 @@ class ReconciledKind(WatchedKind):
     """Its plans contain steps that change and delete pods."""
     listed: Listed[Any] | None = None
     """The pods that its status must know."""
+    needs_budgets: Callable[[Snapshot], bool] = lambda _: False
+    """Whether its plan must know the PodDisruptionBudgets of other owners in the namespace. They are then listed before
+    it is made. A pure function."""
     restart: Callable[[Object], str] | None = None
     """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that
     costs. None if the kind has no such field."""

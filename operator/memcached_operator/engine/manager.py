@@ -18,7 +18,16 @@ from memcached_operator.engine.writes.ownership import is_controlled_by
 from memcached_operator.findings.disruptions import disruption
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, key_of, nested_map
+from memcached_operator.kube.resource import (
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    Key,
+    Object,
+    Resource,
+    controller_of,
+    key_of,
+    nested_map,
+)
 from memcached_operator.world.knowledge import LASTING, LISTED, NOT_SERVED, UNLISTED, Knowledge
 from memcached_operator.world.references import References
 from memcached_operator.world.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
@@ -69,9 +78,6 @@ class Manager:
         self._namespaces = tuple(namespaces)
         self._sync_period = sync_period
         self._max_backoff = min(MAX_BACKOFF, max_retry_delay)
-        self._observed = frozenset(resource for kind in kinds for resource in kind.foreign.resources)
-        if unwatched := self._observed.difference(self.child_resources):
-            raise ValueError(f"{unwatched}: plans read the objects of others only of resources that a kind owns")
         self._retention = Retention(kinds)
         of_pods = [each for kind in kinds for each in kind.pod_references]
         references = References({**{kind.resource: kind.references for kind in kinds}, PODS: of_pods})
@@ -83,7 +89,7 @@ class Manager:
         self._reflectors = [
             Reflector(resource, namespace, "", watch=watch, is_known=self._store.is_known)
             if self._kind_of(resource)
-            else Reflector(resource, namespace, self._selector(resource), optional=resource in optional)
+            else Reflector(resource, namespace, labels.SELECTOR, optional=resource in optional)
             for resource in self._resources
             for namespace in self._namespaces or (None,)
         ]
@@ -97,10 +103,6 @@ class Manager:
     def child_resources(self) -> tuple[Resource, ...]:
         """The resources of the children, and pods."""
         return tuple(dict.fromkeys([*(owned for kind in self._kinds.values() for owned in kind.owns), PODS]))
-
-    def _selector(self, resource: Resource) -> str:
-        """The label selector of a watch: only what is ours, unless the objects of others are observed too."""
-        return "" if resource in self._observed else labels.SELECTOR
 
     @property
     def _resources(self) -> tuple[Resource, ...]:
@@ -148,7 +150,7 @@ class Manager:
         if resource == PODS and disruption(obj, datetime.now(UTC)) is not None:
             for owner in self._affected(key, obj):
                 self._reconciler.observe_pod(owner, obj)
-        before, views = self._store.entry(key), self._foreign(key)
+        before = self._store.entry(key)
         if not self._put(key, change, obj) or (change == "updated" and self._keeps_content(key, before)):
             return
         if change == "deleted" and before is not None:
@@ -156,7 +158,6 @@ class Manager:
         if change == "updated" and self._is_echo(key, before, obj):
             return
         self._enqueue(self._affected(key, obj), 0.0 if self._kind_of(resource) else SETTLE_PERIOD)
-        self._enqueue(self._observers(key, views, is_seen=before is not None and before.from_live_read))
         if before is not None and before.index_keys != self._store.index_keys(key, obj):
             # The object had another owner or instance label before.
             self._enqueue(self._affected(key, before.object()))
@@ -173,8 +174,8 @@ class Manager:
             self._store.release(self._retention.of_deleted(self._store, kind, before.object()))
 
     def _keeps_content(self, key: Key, before: Entry | None) -> bool:
-        """True if only the status of an observed object has changed, which no plan reads."""
-        if key.resource not in self._observed or before is None or before.from_live_read:
+        """True if only the status of a PodDisruptionBudget has changed, which no plan reads."""
+        if key.resource != POD_DISRUPTION_BUDGETS or before is None or before.from_live_read:
             return False
         return self._has_same_content(key, before)
 
@@ -205,24 +206,6 @@ class Manager:
         kind = self._by_app.get(own.get(labels.NAME, ""))
         if kind is not None and labels.INSTANCE in own:
             yield Key(kind.resource, key.namespace, own[labels.INSTANCE])
-
-    def _foreign(self, key: Key) -> Mapping[Key, Any]:
-        """What plans read of the objects of others with this resource and namespace."""
-        return self._store.foreign(key.resource, key.namespace) if key.resource in self._observed else {}
-
-    def _observers(self, key: Key, before: Mapping[Key, Any], *, is_seen: bool) -> Iterator[Key]:
-        """The custom resources whose plan depends on the change of an object of others. `before`: its `_foreign`.
-
-        `is_seen`: a live read of one reconcile has stored the change, or a part of it. The plans of the others have
-        read what was before that.
-        """
-        for kind in self._kinds.values():
-            if key.resource in kind.foreign.resources:
-                keys = self._store.keys_in(kind.resource, key.namespace)
-                if is_seen:
-                    yield from keys
-                else:
-                    yield from self._reconciler.observers.concerned(keys, key.resource, before, self._foreign(key))
 
     async def _list_and_enqueue(self, reflector: Reflector) -> None:
         """List a resource at the start, or after its resourceVersion has expired. Raises ApiError."""
@@ -268,7 +251,7 @@ class Manager:
     def _read_by(self, kind: ReconciledKind) -> set[Resource]:
         """The resources that the plans of a kind read, besides its own."""
         named = (reference.resource for reference in kind.references)
-        read = {*kind.owns, *kind.foreign.resources, *named, *self._store.naming(kind.resource), PODS}
+        read = {*kind.owns, *named, *self._store.naming(kind.resource), PODS}
         return read - {kind.resource}
 
     def _may_fail(self, reflector: Reflector) -> bool:

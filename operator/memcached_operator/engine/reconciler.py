@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from memcached_operator import metrics
 from memcached_operator.engine.events.causes import Causes
 from memcached_operator.engine.events.disruptions import Disruptions
 from memcached_operator.engine.kind import Outcome, Plan, ReconciledKind
-from memcached_operator.engine.observers import Observers
+from memcached_operator.engine.other_budgets import BudgetLists
 from memcached_operator.engine.reporting.conditions import is_reported
 from memcached_operator.engine.reporting.events import Recorder
 from memcached_operator.engine.reporting.lists import is_ready_to_plan, kept_status
@@ -29,13 +29,13 @@ from memcached_operator.engine.writes.result import Result
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_labels
-from memcached_operator.kube.resource import PODS, Key, Object, key_of, nested_map
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, PODS, Key, Object, key_of, nested_map
 from memcached_operator.world.knowledge import Known, known_in
 from memcached_operator.world.live import StaleError, ensure_exists, exact_version, get_live
 from memcached_operator.world.pods import has_completed
 from memcached_operator.world.sizes import head, smallest
 from memcached_operator.world.snapshot import Item, Listed, Resize, Snapshot
-from memcached_operator.world.store import MAX_FOREIGN, Store
+from memcached_operator.world.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class Reconciler:
         self._knowledge: Known = {} if knowledge is None else knowledge
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
-        self.observers = Observers()
+        self._budgets = BudgetLists(client)
         self._applier = Applier(
             client, store, {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
         )
@@ -141,7 +141,6 @@ class Reconciler:
             self._disruptions.forget(key)
             self._strays.forget(key)
             self._applier.forget_deleted()
-            self.observers.remember(key, None)
             return "success"
         try:
             return await self._reconcile(kind, key, cr)
@@ -155,11 +154,9 @@ class Reconciler:
         unlisted = tuple(unlisted_problems(kind, key.namespace, self._knowledge))
         if not is_ready_to_plan(kind, key.namespace, self._knowledge):
             return await self._write_unlisted(kind, key, cr, unlisted)
+        snapshot = await self._snapshot(kind, key, cr)
         revision = self._store.revision
-        snapshot = self._gather(kind, key, cr)
         plan = kind.plan(snapshot, datetime.now(UTC))
-        # Before the first write: an object of others can change while it is made, and must then enqueue this one.
-        self.observers.remember(key, plan.observed)
         result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr, map(kind.key_of, plan.children or ()))
         problems = (*plan.problems, *result.problems, *reverts.problems, *unlisted)
@@ -176,8 +173,7 @@ class Reconciler:
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
-        notices = (*plan.notices, *self._notices(kind, key.namespace))
-        outcome = Outcome(problems, notices, plan.update, (*plan.interventions, *reverts.interventions))
+        outcome = Outcome(problems, plan.notices, plan.update, (*plan.interventions, *reverts.interventions))
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
         strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
@@ -211,15 +207,24 @@ class Reconciler:
         self._queue.add_after(key, delay)
         return "requeue_after"
 
-    def _notices(self, kind: ReconciledKind, namespace: str) -> Iterator[str]:
-        """Sentences for the users of a namespace that no plan can know."""
-        for resource in kind.foreign.resources:
-            if number := self._store.unread(resource, namespace):
-                kind_of = f"{resource.kind}{'s' * (number > 1)}"
-                yield (
-                    f"{number} {kind_of} in namespace {namespace} cannot be considered, because all of this kind "
-                    f"together exceed the limit of {MAX_FOREIGN >> 10} KiB. Delete those that are not needed"
-                )
+    async def _snapshot(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
+        """The snapshot of an object for its plan, after a list of what the plan needs besides the store.
+
+        Raises StaleError if the object has changed meanwhile.
+        """
+        snapshot = self._gather(kind, key, cr)
+        if not kind.needs_budgets(snapshot):
+            return snapshot
+        found = self._budgets.current(key.namespace)
+        if found is None:
+            del snapshot  # two would take twice the memory
+            entry = self._store.entry(key)
+            found = await self._budgets.list(key.namespace)
+            if self._store.entry(key) is not entry:
+                raise StaleError
+            snapshot = self._gather(kind, key, cr)
+        known = {**snapshot.knowledge, POD_DISRUPTION_BUDGETS: found.knowledge}
+        return replace(snapshot, knowledge=known, budgets=found.budgets)
 
     def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._store, kind, cr, self._knowledge, self.resize)
@@ -384,15 +389,12 @@ def gather(
             pods += smallest(entry for entry in labeled if workload_type.owns(head(entry), workload))
         elif (other := store.get(workload_key)) and may_be_adopted(other, selector_labels(kind.app_name, meta["name"])):
             orphans[workload_key] = other
-    views = {resource: store.foreign(resource, meta["namespace"]) for resource in kind.foreign.resources}
-    foreign = {resource: tuple(found.values()) for resource, found in views.items()}
-    read = (*kind.optional, *kind.foreign.resources, *(each.resource for each in kind.references))
+    read = (*kind.optional, *(each.resource for each in kind.references))
     named, naming = store.references_of(key_of(kind.resource, cr), cr)
     return Snapshot(
         *(cr, children, tuple(pod for pod in pods if not has_completed(pod))),
         knowledge={each: known_in(meta["namespace"], each, knowledge) for each in read},
         naming={each: known_in(meta["namespace"], each, knowledge) for each in store.naming(kind.resource)},
-        foreign=foreign,
         orphans=orphans,
         ended=tuple(filter(has_completed, pods)),
         resize=resize,

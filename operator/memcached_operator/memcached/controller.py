@@ -18,10 +18,9 @@ from memcached_operator.memcached.addresses import owners
 from memcached_operator.memcached.containers import template_remedy
 from memcached_operator.memcached.desired.pods import APP_NAME
 from memcached_operator.memcached.interventions import restart
-from memcached_operator.memcached.plan import plan_with
+from memcached_operator.memcached.plan import needs_budgets, plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
-from memcached_operator.parts.foreign import FOREIGN
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT
 from memcached_operator.parts.workloads.statefulset import STATEFULSET
 
@@ -44,10 +43,10 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
         plan=plan_with(defaults, cluster_domain),
         status=status_with(cluster_domain),
         optional=(POD_MONITORS, PROMETHEUS_RULES),
-        foreign=FOREIGN,
         loss="its items are lost",
         owners=owners,
         updates_pods=True,
+        needs_budgets=needs_budgets,
         restart=restart,
         template_remedy=template_remedy,
     )

@@ -42,18 +42,16 @@ from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.memcached.updates.target import InPlace
 from memcached_operator.parts.agent import has_agent, has_https
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
-from memcached_operator.parts.foreign import (
-    Observed,
-    budget_notice,
-    comparable_budgets,
-    comparison_notices,
-    foreign_budget,
-    observed,
-    rollout_notice,
-)
 from memcached_operator.parts.images import forged_notices, live_image
 from memcached_operator.parts.lists import unlisted_notices
 from memcached_operator.parts.network_policy import network_policy
+from memcached_operator.parts.other_budgets import (
+    OtherBudget,
+    budget_notices,
+    may_have_budget,
+    other_budget,
+    rollout_notices,
+)
 from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.parts.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
 from memcached_operator.parts.tls import certificate_secret
@@ -78,21 +76,20 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         workload = _workload(snapshot, kept, defaults)
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         missing = _lacks_services(snapshot, spec)
-        compared = _compared(snapshot, spec, workload)
-        budgets = comparable_budgets(snapshot, compared)
-        other_budget = foreign_budget(budgets, compared)
+        labels = workload["spec"]["template"]["metadata"]["labels"]
+        other = other_budget(snapshot, labels, now, wanted=_wants_budget(spec))
         children = (
             workload,
             *services(cr, kept, ports),
             *_connection(cr, spec, ports, cluster_domain, with_addresses=has_slot_services(spec) and not missing),
-            *_budget(cr, spec, other_budget),
+            *_budget(snapshot, spec, other),
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
             *_prometheus_rule(snapshot, spec, workload),
         )
         others, reported = interventions(snapshot, now)
         rules = _rules(snapshot, kept, defaults)
-        decision = _update(snapshot, spec, workload, rules, 1 if other_budget is not None else slots_at_once(spec), now)
+        decision = _update(snapshot, spec, workload, rules, slots_at_once(spec) if other.is_excluded else 1, now)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(
@@ -100,18 +97,17 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
                 *waiting(snapshot, spec.size, kept.size),
             ),
             notices=(
-                *_budget_notices(spec, other_budget),
-                *comparison_notices(snapshot, compared, len(budgets)),
+                *(budget_notices(other) if _wants_budget(spec) else ()),
+                *(rollout_notices(other) if slots_at_once(spec) > 1 else ()),
                 *unlisted_notices(snapshot, *_wanted_monitoring(spec)),
                 *(decision.notices if decision else ()),
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),
             ),
-            requeue_after=earliest((decision and decision.requeue_after, reported)),
+            requeue_after=earliest((decision and decision.requeue_after, reported, other.requeue_after)),
             requeue_if_applied=_retry_delay(cr) if missing else None,
             update=decision and replace(decision.update, replaces=_loses_items(snapshot, spec, defaults)),
             interventions=others,
-            observed=compared,
             removes_named=is_stable(spec) and existing_size(snapshot) > kept.size,
         )
 
@@ -151,20 +147,28 @@ def _is_paused(spec: MemcachedSpec) -> bool:
     return spec.rollout is not None and spec.rollout.paused is True
 
 
+def needs_budgets(snapshot: Snapshot) -> bool:
+    """Whether the plan depends on the PodDisruptionBudgets of other owners. Another one that selects the pods prevents
+    that for which the spec asks, and the update of several slots at once: its limit is not known.
+    """
+    spec, _ = checked(snapshot.cr)
+    return spec is not None and (_wants_budget(spec) or slots_at_once(spec) > 1)
+
+
 def _wants_budget(spec: MemcachedSpec) -> bool:
     """Whether the spec asks for a PodDisruptionBudget."""
     return wants_budget(spec.pod_disruption_budget, spec.size)
 
 
-def _budget(cr: Object, spec: MemcachedSpec, other_budget: str | None) -> tuple[Object, ...]:
+def _budget(snapshot: Snapshot, spec: MemcachedSpec, other: OtherBudget) -> tuple[Object, ...]:
     """The PodDisruptionBudget, if the spec asks for one and no other one selects the pods.
 
     While pods warm up, they are not ready, and must not be evicted.
     """
-    if not _wants_budget(spec) or other_budget is not None:
+    if not _wants_budget(spec) or not may_have_budget(snapshot, other):
         return ()
-    warms_up = warm_up_of(spec) is not None
-    return (pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget, protects_unready=warms_up),)
+    budget, warms_up = spec.pod_disruption_budget, warm_up_of(spec) is not None
+    return (pod_disruption_budget(snapshot.cr, APP_NAME, COMPONENT, budget, protects_unready=warms_up),)
 
 
 def _connection(
@@ -269,19 +273,3 @@ def _workload_notices(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images)
         return
     yield from forged_notices(choice, live)
     yield from pause_notices(spec, live) if is_stable(spec) else ()
-
-
-def _compared(snapshot: Snapshot, spec: MemcachedSpec, workload: Object) -> Observed:
-    """What is compared with the objects of others. Another user's budget prevents the one for which the spec asks, and
-    the update of several slots at once: its limit is not known.
-    """
-    reads_budgets = _wants_budget(spec) or slots_at_once(spec) > 1
-    return observed(snapshot, workload["spec"]["template"]["metadata"]["labels"] if reads_budgets else None)
-
-
-def _budget_notices(spec: MemcachedSpec, other_budget: str | None) -> tuple[str, ...]:
-    """What another user's budget prevents."""
-    if other_budget is None:
-        return ()
-    budget = (budget_notice(other_budget),) if _wants_budget(spec) else ()
-    return (*budget, rollout_notice(other_budget)) if slots_at_once(spec) > 1 else budget

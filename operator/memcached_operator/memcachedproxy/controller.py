@@ -15,12 +15,11 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcachedproxy.containers import restart
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
-from memcached_operator.memcachedproxy.plan import plan_with
+from memcached_operator.memcachedproxy.plan import needs_budgets, plan_with
 from memcached_operator.memcachedproxy.references import REFERENCE
 from memcached_operator.memcachedproxy.status import RINGS, status_with
 from memcached_operator.memcachedproxy.target import POD_REFERENCE
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
-from memcached_operator.parts.foreign import FOREIGN
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT
 
 MEMCACHEDPROXIES = Resource(GROUP, VERSION, KIND, PLURAL)
@@ -39,10 +38,10 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
         plan=plan_with(defaults),
         status=status_with(cluster_domain),
         optional=(POD_MONITORS,),
-        foreign=FOREIGN,
         references=(REFERENCE,),
         pod_references=(POD_REFERENCE,),
         listed=RINGS,
+        needs_budgets=needs_budgets,
         restart=restart,
         template_remedy=lambda _: text_of(METADATA),
     )

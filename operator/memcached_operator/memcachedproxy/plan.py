@@ -12,7 +12,7 @@ from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.engine.kind import Plan, invalid, kept_violations
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
-from memcached_operator.kube.times import past_time
+from memcached_operator.kube.times import earliest, past_time
 from memcached_operator.memcachedproxy import capacity
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
 from memcached_operator.memcachedproxy.desired.service import service
@@ -22,16 +22,10 @@ from memcached_operator.memcachedproxy.references import notices as cache_notice
 from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
-from memcached_operator.parts.foreign import (
-    budget_notice,
-    comparable_budgets,
-    comparison_notices,
-    foreign_budget,
-    observed,
-)
 from memcached_operator.parts.images import chosen, forged_notices, live_image
 from memcached_operator.parts.lists import unlisted_notices
 from memcached_operator.parts.network_policy import network_policy
+from memcached_operator.parts.other_budgets import budget_notices, may_have_budget, other_budget
 from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.parts.pod_monitor import pod_monitor, wanted_pod_monitor
 from memcached_operator.parts.workloads.children import inheriting, with_metadata
@@ -50,7 +44,6 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
     """The function that computes the children of a MemcachedProxy."""
 
     def plan(snapshot: Snapshot, now: datetime) -> Plan:
-        """`now` is used only for how long the first pods wait for slots."""
         spec, errors = checked(snapshot.cr)
         if spec is None:
             return invalid(errors)
@@ -63,14 +56,20 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
         starting = _starting(snapshot, rings, now)
         is_announced = rings.ring is not None and rings.ring.is_of(rings.announced)
         if rings.ring is not None and is_announced and starting is None:
-            return _with_cache(snapshot, spec, rings, rings.ring, defaults, kept)
+            return _with_cache(snapshot, now, spec, rings, rings.ring, defaults, kept)
         problem = _unannounced(rings) if starting is None else _not_started(name)
         waiting = _without_cache(snapshot, spec, problem, kept)
         # The notices of the status do not change again when the pods get these slots.
-        notices = _with_cache(snapshot, spec, rings, rings.announced, defaults, kept).notices
+        notices = _with_cache(snapshot, now, spec, rings, rings.announced, defaults, kept).notices
         return replace(waiting, notices=notices, requeue_after=starting or None if is_announced else ANNOUNCE_DELAY)
 
     return plan
+
+
+def needs_budgets(snapshot: Snapshot) -> bool:
+    """Whether the plan depends on the PodDisruptionBudgets of other owners: the spec asks for one."""
+    spec, _ = checked(snapshot.cr)
+    return spec is not None and wants_budget(spec.pod_disruption_budget, spec.size)
 
 
 def _not_ready(snapshot: Snapshot, name: str, cache: Cache | None) -> Problem | None:
@@ -127,7 +126,13 @@ def _without_cache(
 
 
 def _with_cache(
-    snapshot: Snapshot, spec: MemcachedProxySpec, rings: Target, ring: Ring, defaults: Images, kept: tuple[str, ...]
+    snapshot: Snapshot,
+    now: datetime,
+    spec: MemcachedProxySpec,
+    rings: Target,
+    ring: Ring,
+    defaults: Images,
+    kept: tuple[str, ...],
 ) -> Plan:
     """The plan with a Memcached. `ring`: that of the pods."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
@@ -136,11 +141,9 @@ def _with_cache(
     workload = with_metadata(deployment(cr, spec, choice.images, servers, ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
-    compared = observed(snapshot, labels if has_budget else None)
-    budgets = comparable_budgets(snapshot, compared)
-    other_budget = foreign_budget(budgets, compared)
+    other = other_budget(snapshot, labels, now, wanted=has_budget)
     children = [workload, service(cr, spec)]
-    if has_budget and other_budget is None:
+    if has_budget and may_have_budget(snapshot, other):
         children.append(pod_disruption_budget(cr, APP_NAME, COMPONENT, spec.pod_disruption_budget))
     children += _network_policy(snapshot, spec)
     monitor = wanted_pod_monitor(spec.monitoring)
@@ -153,8 +156,7 @@ def _with_cache(
             *_waiting(rings, ring),
         ),
         notices=(
-            *([budget_notice(other_budget)] if has_budget and other_budget is not None else ()),
-            *comparison_notices(snapshot, compared, len(budgets)),
+            *(budget_notices(other) if has_budget else ()),
             *unlisted_notices(snapshot, *([POD_MONITORS] if monitor is not None else [])),
             *cache_notices(rings.slots.name, rings.cache, labels),
             *capacity.notices(spec, rings.slots.name, rings.cache),
@@ -162,8 +164,7 @@ def _with_cache(
             *(forged_notices(choice, live) if live is not None else ()),
             *kept,
         ),
-        requeue_after=None if ring == rings.announced else ANNOUNCE_DELAY,
-        observed=compared,
+        requeue_after=earliest((None if ring == rings.announced else ANNOUNCE_DELAY, other.requeue_after)),
     )
 
 

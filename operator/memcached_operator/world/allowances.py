@@ -2,9 +2,7 @@
 
 import logging
 from collections import Counter
-from typing import Final, NamedTuple
-
-from memcached_operator.kube.resource import Resource
+from typing import Final
 
 log = logging.getLogger(__name__)
 
@@ -12,52 +10,39 @@ MAX_BYTES: Final = 4 * 2**20
 """Bytes of the objects of a namespace with the operator's label that belong to no custom resource. If one is created
 again, it finds its orphaned workload and pods: a thousand pods with agents."""
 
-MAX_FOREIGN_BYTES: Final = 2 * 2**20
-"""Bytes of the objects of others, of one resource: several times as many as plans read, which report that they do not
-read all."""
-
 OVERHEAD: Final = 1024
 """Bytes that an object takes besides its JSON: its keys in the store and in the index."""
 
 
-class Group(NamedTuple):
-    """Objects that have a limit together: those of others of a resource, or with None those with our label."""
-
-    namespace: str
-    resource: Resource | None = None
-
-
 class Allowances:
-    """Counts by group what is kept."""
+    """Counts by namespace what is kept."""
 
     def __init__(self) -> None:
-        self._bytes: Counter[Group] = Counter()
-        self._exceeded: set[Group] = set()
+        self._bytes: Counter[str] = Counter()
+        self._exceeded: set[str] = set()
 
-    def reserve(self, group: Group, size: int) -> bool:
+    def reserve(self, namespace: str, size: int) -> bool:
         """Count an object that is to be kept. Returns False if that would exceed the limit."""
-        limit = MAX_FOREIGN_BYTES if group.resource else MAX_BYTES
-        if self._bytes[group] + size + OVERHEAD > limit:
-            self._warn(group, limit)
+        if self._bytes[namespace] + size + OVERHEAD > MAX_BYTES:
+            self._warn(namespace)
             return False
-        self._bytes[group] += size + OVERHEAD
+        self._bytes[namespace] += size + OVERHEAD
         return True
 
-    def release(self, group: Group, size: int) -> None:
+    def release(self, namespace: str, size: int) -> None:
         """Count that an object is not kept any more."""
-        self._bytes[group] -= size + OVERHEAD
-        if not self._bytes[group]:
-            del self._bytes[group]
-            self._exceeded.discard(group)
+        self._bytes[namespace] -= size + OVERHEAD
+        if not self._bytes[namespace]:
+            del self._bytes[namespace]
+            self._exceeded.discard(namespace)
 
-    def _warn(self, group: Group, limit: int) -> None:
-        """Log the first object of a group that is ignored."""
-        if group not in self._exceeded:
-            self._exceeded.add(group)
-            what = group.resource.plural if group.resource else "objects with this operator's label"
+    def _warn(self, namespace: str) -> None:
+        """Log the first object of a namespace that is ignored."""
+        if namespace not in self._exceeded:
+            self._exceeded.add(namespace)
             log.warning(
-                "namespace %r: %s that belong to no object of this operator exceed %d MiB; the others are ignored",
-                group.namespace,
-                what,
-                limit >> 20,
+                "namespace %r: objects with this operator's label that belong to no object of this operator exceed "
+                "%d MiB; the others are ignored",
+                namespace,
+                MAX_BYTES >> 20,
             )

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from memcached_api.annotations import OWN_PREFIX
-from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
 
 VPA_UPDATES: Final = "vpaUpdates"
@@ -17,9 +16,11 @@ _MAX_VPA: Final = 300
 
 _MANAGER_FIELDS: Final = ("manager", "operation", "subresource", "time")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_LABELS: Final = (labels.NAME, labels.INSTANCE, labels.MANAGED_BY, labels.COMPONENT)
-_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion", "deletionTimestamp")
-_POD_METADATA: Final = (*_IDENTITY, "generation", "creationTimestamp", "finalizers", "labels")
+_CONTROLLER: Final = ("apiVersion", "kind", "name", "uid", "controller")
+_POD_METADATA: Final = (
+    *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
+    *("deletionTimestamp", "finalizers", "labels"),
+)
 _CONTAINER: Final = ("name", "image", "ports", "resources")
 _VOLUME: Final = ("name", "secret", "projected")
 _INIT_CONTAINER: Final = ("name", "image", "restartPolicy")
@@ -53,24 +54,13 @@ def whole(obj: Object) -> Object:
     return {**obj, "metadata": meta}
 
 
-def outline(obj: Object) -> Object:
-    """The identity of an object, with its owner and our labels."""
-    own = obj["metadata"]
-    meta = _only(own, _IDENTITY)
-    if kept_labels := _only(nested_map(own, "labels"), _LABELS):
-        meta["labels"] = kept_labels
-    if (controller := controller_of(obj)) is not None:
-        meta["ownerReferences"] = [_only(controller, ("apiVersion", "kind", "name", "uid", "controller"))]
-    return {**_only(obj, ("apiVersion", "kind")), "metadata": meta}
-
-
 def pod(obj: Object) -> Object:
     """The fields of a pod that are read."""
     own, spec = obj["metadata"], nested_map(obj, "spec")
-    annotations = nested_map(own, "annotations")
+    annotations, controller = nested_map(own, "annotations"), controller_of(obj)
     meta = {
-        **outline(obj)["metadata"],
         **_only(own, _POD_METADATA),
+        **({} if controller is None else {"ownerReferences": [_only(controller, _CONTROLLER)]}),
         "annotations": {
             **{name: text for name, text in annotations.items() if name.startswith(OWN_PREFIX)},
             **{name: annotations[name][:_MAX_VPA] for name in (VPA_UPDATES, VPA_IN_PLACE) if name in annotations},

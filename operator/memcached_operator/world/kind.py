@@ -10,18 +10,6 @@ Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
-class Foreign:
-    """The objects of others that plans read, in the namespace of the custom resource."""
-
-    resources: tuple[Resource, ...] = ()
-    """The resources of these objects."""
-    reads: Callable[[Object], Object] = lambda obj: {"spec": obj.get("spec")}
-    """The fields that are read of the other objects, besides their identity."""
-    view: Callable[[Resource, Object], Any] = lambda _, obj: obj
-    """The form in which a plan reads these fields, made once per change."""
-
-
-@dataclass(frozen=True)
 class Reference(Generic[Part]):
     """The objects of a kind of this operator that an object of another kind, or of the same one, names.
 
@@ -68,8 +56,6 @@ class WatchedKind:
     """The types of workload that run its pods; an object has one of them."""
     optional: tuple[Resource, ...] = ()
     """Those of `owns` whose API a cluster may lack. A plan must not contain children of one that is not listed."""
-    foreign: Foreign = Foreign()
-    """What a plan reads of the objects of others, which are not of a kind of this operator."""
     references: tuple[Reference[Any], ...] = ()
     """The objects of kinds of this operator that an object names."""
     pod_references: tuple[Reference[Any], ...] = ()

@@ -1,7 +1,7 @@
 """Decides what the store keeps of each object. Anyone may write objects with our labels, of any size and number."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -28,7 +28,7 @@ SURGE: Final = 16
 
 
 class Retention:
-    """Keeps custom resources and their children whole, and of pods and of the objects of others the used fields.
+    """Keeps custom resources and their children whole, and of pods the used fields.
 
     A child is an object with the name of a child of an existing custom resource, whatever its labels.
     """
@@ -45,11 +45,7 @@ class Retention:
         if key.resource == PODS:
             return self._pod(store, key, obj)
         kept = forms.whole(obj)
-        needed = self.is_needed(store, key, kept)
-        for kind in self._kinds:
-            if not needed and key.resource in kind.foreign.resources and store.is_foreign(key, obj):
-                return Kept({**forms.outline(obj), **kind.foreign.reads(obj)}, needed=False)
-        return Kept(kept, needed)
+        return Kept(kept, self.is_needed(store, key, kept))
 
     def drops(self, resource: Resource, obj: Object) -> bool:
         """True for most completed pods. Evicted ones stay until they are deleted, and must not displace the others."""
@@ -65,15 +61,6 @@ class Retention:
         meta, own = obj["metadata"], nested_map(obj, "metadata", "labels")
         instance = (meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
         return ("failed", *instance, nested_map(controller_of(obj) or {}).get("name"))
-
-    def observes(self, resource: Resource) -> bool:
-        """Whether plans read the objects of others of a resource."""
-        return any(resource in kind.foreign.resources for kind in self._kinds)
-
-    def view(self, key: Key, obj: Object) -> Any:
-        """What a plan reads of an object of others."""
-        observing = (kind.foreign for kind in self._kinds if key.resource in kind.foreign.resources)
-        return next(observing).view(key.resource, obj)
 
     def size(self, resource: Resource, obj: Object) -> int:
         """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object.

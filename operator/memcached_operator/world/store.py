@@ -5,27 +5,22 @@ collector. Each read decodes a new copy.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
-from memcached_operator.world.allowances import Allowances, Group
+from memcached_operator.world.allowances import Allowances
 from memcached_operator.world.forms import Kept
 from memcached_operator.world.references import References
-from memcached_operator.world.views import Views
 
 IndexKey = tuple[Any, ...]
-"""A key of the index: the controller of an object, its instance labels, the namespace of a custom resource or of a
-foreign object, or an object that a custom resource names."""
+"""A key of the index: the controller of an object, its instance labels, or an object that it names."""
 
 MAX_TOMBSTONES = 10_000
 """Deletions that are remembered until the next list. Older ones are forgotten first."""
-
-MAX_FOREIGN = 2**18
-"""Bytes as JSON of the foreign objects of one resource and namespace that a plan reads."""
 
 
 class Entry(NamedTuple):
@@ -74,14 +69,6 @@ class RetentionRules(Protocol):
         """
         ...
 
-    def observes(self, resource: Resource) -> bool:
-        """True for an object of others that a plan reads."""
-        ...
-
-    def view(self, key: Key, obj: Object) -> Any:
-        """What a plan reads of an observed object of others."""
-        ...
-
     def size(self, resource: Resource, obj: Object) -> int:
         """The number of pods of a custom resource; 0 for another object."""
         ...
@@ -107,7 +94,6 @@ class Store:
         self._allowances = Allowances()
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
-        self._views = Views[IndexKey](self._retention.view)
         self._tombstones: dict[Key, int] = {}
         self._shown: dict[Key, dict[Callable[[Object], Any], Any]] = {}
         self.revision = 0
@@ -129,10 +115,6 @@ class Store:
     def keys(self, resource: Resource) -> list[Key]:
         """The key of every known object of a resource."""
         return list(self._entries.get(resource, ()))
-
-    def keys_in(self, resource: Resource, namespace: str) -> list[Key]:
-        """The key of every known custom resource in a namespace."""
-        return list(self._index.get(("namespace", resource, namespace), ()))
 
     def list_objects(self, resource: Resource) -> Iterator[Object]:
         """Every known object of a resource."""
@@ -175,31 +157,8 @@ class Store:
             known[shows] = shows(self._entries[key.resource][key].object())
         return known[shows]
 
-    def foreign(self, resource: Resource, namespace: str) -> Mapping[Key, Any]:
-        """The views of the objects of an observed resource in a namespace that are not children, by name.
-
-        At most MAX_FOREIGN bytes. An object that exceeds what is left of these is skipped. Never modify the result.
-        """
-        name = ("foreign", resource, namespace)
-        return self._views.of(name, lambda: self._foreign_entries(name))
-
-    def unread(self, resource: Resource, namespace: str) -> int:
-        """The number of objects that `foreign` skips."""
-        found = len(self._index.get(("foreign", resource, namespace), ()))
-        return found - len(self.foreign(resource, namespace)) if found else 0
-
-    def _foreign_entries(self, name: IndexKey) -> dict[Key, Entry]:
-        left = MAX_FOREIGN
-        entries: dict[Key, Entry] = {}
-        for key in sorted(self._index.get(name, ()), key=lambda key: key.name):
-            entry = self.entry(key)
-            if entry is not None and len(entry.json) <= left:
-                left -= len(entry.json)
-                entries[key] = entry
-        return entries
-
     def index_keys(self, key: Key, obj: Object) -> tuple[IndexKey, ...]:
-        """The index keys of an object: its controller, the instance that its labels name, and whether it is foreign."""
+        """The index keys of an object: its controller, the instance that its labels name, and what it names."""
         return tuple(self._index_keys(key, obj))
 
     def _index_keys(self, key: Key, obj: Object) -> Iterator[IndexKey]:
@@ -209,21 +168,10 @@ class Store:
         own = nested_map(obj, "metadata", "labels")
         if labels.INSTANCE in own:
             yield ("instance", key.resource, key.namespace, own.get(labels.NAME), own[labels.INSTANCE])
-        if self.is_foreign(key, obj):
-            yield ("foreign", key.resource, key.namespace)
-        if self._retention.size(key.resource, obj):
-            yield ("namespace", key.resource, key.namespace)
         if group := self._retention.only_newest_of(key.resource, obj):
             yield group
         for named in self._references.named(key, obj):
             yield ("referrer", named)
-
-    def is_foreign(self, key: Key, obj: Object) -> bool:
-        """True for an observed object that is no child: those have a controller and our label."""
-        if not self._retention.observes(key.resource):
-            return False
-        managed = nested_map(obj, "metadata", "labels").get(labels.MANAGED_BY) == labels.MANAGER
-        return not managed or controller_of(obj) is None
 
     def put_event(self, resource: Resource, obj: Object) -> bool:
         """Store the version of an event. Returns False if the event has no effect.
@@ -278,14 +226,13 @@ class Store:
     def _store(self, key: Key, entry: Entry) -> None:
         """Store an entry, unless nothing needs it and it exceeds a limit of its namespace."""
         before = self._discard(key)
-        if not entry.needed and not self._allowances.reserve(_group(key, entry), len(entry.json)):
+        if not entry.needed and not self._allowances.reserve(key.namespace, len(entry.json)):
             self._report(key, before, None)
             return
         self.revision += 1
         self._entries.setdefault(key.resource, {})[key] = entry
         for index_key in entry.index_keys:
             self._index.setdefault(index_key, set()).add(key)
-            self._views.change(index_key)
         self._report(key, before, entry)
 
     def release(self, keys: Iterable[Key]) -> None:
@@ -362,11 +309,10 @@ class Store:
         self.revision += 1
         self._shown.pop(key, None)
         if not known.needed:
-            self._allowances.release(_group(key, known), len(known.json))
+            self._allowances.release(key.namespace, len(known.json))
         for index_key in known.index_keys:
             members = self._index[index_key]
             members.discard(key)
-            self._views.change(index_key)
             if not members:
                 del self._index[index_key]
         return known
@@ -411,12 +357,6 @@ class Listing:
         missing = [key for key in known if key not in self._listed]
         entries = {key: entry for key in missing if (entry := self._store.entry(key)) is not None}
         return {key: entry for key, entry in entries.items() if self._store.remove(key, self.version)}
-
-
-def _group(key: Key, entry: Entry) -> Group:
-    """The group of an entry that nothing needs. Objects with the operator's label must not displace those of others."""
-    is_foreign = ("foreign", key.resource, key.namespace) in entry.index_keys
-    return Group(key.namespace, key.resource if is_foreign else None)
 
 
 def version_of(obj: Object) -> int:

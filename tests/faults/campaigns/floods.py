@@ -241,11 +241,12 @@ async def specs(found: Flooded, number: int = 20, terms: int = 12) -> None:
 
 
 async def budgets(found: Flooded) -> None:
-    """PodDisruptionBudgets with large selectors, which the plan of each object reads."""
+    """PodDisruptionBudgets with large selectors, which are listed for the plan of each object."""
     selector = {"matchExpressions": requirements(1000)}
     make = partial(new_object, POD_DISRUPTION_BUDGETS, found.tenant, spec={"maxUnavailable": 1, "selector": selector})
     await found.write(POD_DISRUPTION_BUDGETS, [partial(make, name=f"a{index}") for index in range(7)])
-    make = partial(new_object, MEMCACHEDS, found.tenant, spec=cache(size=1))
+    spec = cache(size=2, podDisruptionBudget={})
+    make = partial(new_object, MEMCACHEDS, found.tenant, spec=spec)
     await found.write(MEMCACHEDS, [partial(make, name=f"a{index}") for index in range(16)])
 
 

@@ -244,21 +244,10 @@ def budget(name: str, selected: Object) -> Object:
     return {"metadata": {"name": name}, "spec": {"maxUnavailable": 1, "selector": selected}}
 
 
-async def change_budget(found: Flooded, number: int) -> None:
-    """Change the selector of a budget, which selects no pod."""
-    await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": selector(f"x{number}")}})
-
-
 async def select_all(found: Flooded, number: int) -> None:
     """Change whether a budget selects all pods."""
     selected = EVERYTHING if number % 2 else selector("x")
     await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": selected}})
-
-
-async def create_selected(found: Flooded, number: int) -> None:
-    """The same, with a budget that comes first and selects all pods: no change of another one causes a request."""
-    await found.sandbox.client.request("POST", POD_DISRUPTION_BUDGETS.path(found.tenant), budget("a", EVERYTHING))
-    await create_budgets(found, number)
 
 
 async def create_pods(found: Flooded, number: int = 1000) -> None:
@@ -348,11 +337,7 @@ async def nothing(_: Flooded, __: int = 0) -> None:
 
 PLAYS: Final[dict[str, Play]] = {
     "idle": Play(nothing, nothing, 1),
-    "budgets-60": Play(partial(create_budgets, number=60), change_budget, 10, in_flight=OF_ONE_OBJECT),
-    "budgets-500": Play(partial(create_budgets, number=500), change_budget, 10, in_flight=OF_ONE_OBJECT),
-    "budgets-1200": Play(partial(create_budgets, number=1200), change_budget, 10, in_flight=OF_ONE_OBJECT),
     "budgets-select-500": Play(partial(create_budgets, number=500), select_all, 10, in_flight=OF_ONE_OBJECT),
-    "budgets-selected-500": Play(partial(create_selected, number=500), select_all, 10, in_flight=OF_ONE_OBJECT),
     "pods-1000": Play(create_pods, change_pod, 50),
     "large-20": Play(partial(create_large, number=20, kib=100), partial(change_large, of=20, kib=100), 19),
     "undeletable": Play(create_undeletable, nothing, 1, release, MAX_READS),

@@ -36,7 +36,7 @@ from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.updates.record import UpdateRecord
 from memcached_operator.memcachedproxy.references import notices, reads
-from memcached_operator.parts.foreign import budget_notice, rollout_notice
+from memcached_operator.parts.other_budgets import OtherBudget, budget_notices, rollout_notices
 from memcached_operator.world.forms import VPA_UPDATES
 from memcached_operator.world.knowledge import UNLISTED
 from memcached_operator.world.snapshot import Snapshot
@@ -167,6 +167,12 @@ def mirrored(image: str) -> str:
     return problem_of({**pod, "spec": {"containers": [{**first, "image": image}, *others]}}, template_with(image="a"))
 
 
+def budgets(name: str) -> str:
+    """The notices about another owner's PodDisruptionBudget."""
+    other = OtherBudget(name)
+    return " ".join((*budget_notices(other), *rollout_notices(other)))
+
+
 def problem_of(pod: Object, target: Object) -> str:
     """The problem of the update of a pod."""
     return decided(target, pod).problems[0].message
@@ -180,7 +186,7 @@ MESSAGES: Final[dict[str, Callable[[str], str]]] = {
     "subresource": lambda text: changed(Manager("a", text), "replicas"),
     "field": lambda text: changed(None, text),
     "VerticalPodAutoscaler": resized,
-    "PodDisruptionBudget": lambda text: budget_notice(text) + rollout_notice(text),
+    "PodDisruptionBudget": budgets,
     "kind of the owner of a pod": lambda text: taken(text, "a"),
     "name of the owner of a pod": lambda text: taken("ReplicaSet", text),
     "container": lambda text: rolled(text, "a"),

@@ -105,8 +105,7 @@ def test_snapshot_has_the_knowledge_of_the_resources_of_its_kind_and_namespace_o
         optional=(MONITORS,),
     )
     naming = replace(KIND, references=(Reference(MONITORS, lambda _: (), lambda _: None),))
-    observing = replace(KIND, foreign=replace(KIND.foreign, resources=(MONITORS,)))
-    for reading in (kind, naming, observing):
+    for reading in (kind, naming):
         assert [known(reading, each) for each in (None, "test", "other")] == [UNLISTED, UNLISTED, LISTED]
     assert known(KIND, None) == LISTED
 

@@ -405,12 +405,6 @@ def test_child_with_a_new_owner_enqueues_both_owners() -> None:
     assert sorted(asyncio.run(run())) == ["first", "second"]
 
 
-def theirs(version: int, *, namespace: str = "test", spec: Object | None = None, **rest: Any) -> Object:
-    """A budget of another owner."""
-    meta = {"name": "theirs", "namespace": namespace, "resourceVersion": str(version)}
-    return {"metadata": meta, "spec": {"maxUnavailable": 1} if spec is None else spec, **rest}
-
-
 def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
     """The names that each event enqueues; two Memcacheds are known in namespace `test`, and one in another."""
 
@@ -435,21 +429,9 @@ def enqueued(*events: tuple[Resource, Any, Object]) -> list[list[str]]:
     return asyncio.run(run())
 
 
-def test_foreign_object_enqueues_the_kinds_that_observe_it_in_its_namespace() -> None:
-    resource = POD_DISRUPTION_BUDGETS
-    both, changed, unread = ["one", "two"], {"selector": {"matchLabels": {"a": "b"}}}, {"maxUnavailable": 2}
-    assert enqueued(
-        (resource, "updated", theirs(1)),
-        (resource, "updated", theirs(2, status={"currentHealthy": 1})),
-        (resource, "updated", theirs(3, spec=changed)),
-        (resource, "updated", theirs(4, spec=changed | unread)),
-        (resource, "deleted", theirs(5, spec=changed)),
-        (resource, "updated", theirs(6, namespace="other")),
-    ) == [both, [], both, [], both, ["elsewhere"]]
-
-
 def test_labels_of_no_instance_enqueue_nothing() -> None:
-    meta = {**theirs(1)["metadata"], "labels": {"app.kubernetes.io/name": "memcached"}}
+    labels = {"app.kubernetes.io/name": "memcached"}
+    meta = {"name": "theirs", "namespace": "test", "resourceVersion": "1", "labels": labels}
     assert enqueued((SERVICES, "updated", {"metadata": meta})) == [[]]
 
 
@@ -458,24 +440,16 @@ def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
         cr = builders.memcached("one")
         return {**builders.owned(cr, POD_DISRUPTION_BUDGETS, name="one", version=version, labels={}), **rest}
 
-    # Without the operator's label it is also one that others may observe.
     assert enqueued(
         (POD_DISRUPTION_BUDGETS, "updated", ours(1, spec={"maxUnavailable": 1})),
         (POD_DISRUPTION_BUDGETS, "updated", ours(2, spec={"maxUnavailable": 1}, status={"currentHealthy": 1})),
         (POD_DISRUPTION_BUDGETS, "updated", ours(3, spec={"maxUnavailable": 2})),
-    )[1:] == [[], ["one", "two"]]
+    )[1:] == [[], ["one"]]
 
 
-def test_objects_of_others_are_read_only_of_owned_resources() -> None:
-    """No other ones are watched."""
-    kind = replace(memcached(Images("example.com/memcached:1")), owns=(DEPLOYMENTS,))
-    with pytest.raises(ValueError, match="PodDisruptionBudget"):
-        Manager(cast("ApiClient", Api()), [kind])
-
-
-def test_only_observed_resources_are_watched_without_a_label() -> None:
+def test_only_custom_resources_are_watched_without_a_label() -> None:
     manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
     reflectors = vars(manager)["_reflectors"]
     unlabelled = {each.resource for each in reflectors if not each.selector}
-    assert unlabelled == {POD_DISRUPTION_BUDGETS, MEMCACHEDS, APPSERVICES}
+    assert unlabelled == {MEMCACHEDS, APPSERVICES}
     assert len(reflectors) == len({each.resource for each in reflectors})

@@ -11,7 +11,6 @@ import pytest
 
 from memcached_operator.engine.events.causes import Causes
 from memcached_operator.engine.kind import DesiredStatus, Outcome, Plan, ReconciledKind
-from memcached_operator.engine.observers import Observers
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.reporting.events import Recorder
 from memcached_operator.engine.reporting.reports import Report as Reported
@@ -31,7 +30,7 @@ EDITED, PLANNED = (Intervention(reason, reason) for reason in ("Edited", "Planne
 
 
 def kind_of(plan: Plan, seen: list[tuple[Snapshot, Outcome]]) -> ReconciledKind:
-    """A kind that observes nothing, has this plan, and appends what its status gets."""
+    """A kind that has this plan, and appends what its status gets."""
 
     def status(snapshot: Snapshot, outcome: Outcome, _: object) -> DesiredStatus:
         seen.append((snapshot, outcome))
@@ -158,16 +157,15 @@ def test_status_is_written_only_to_the_object_that_was_read(monkeypatch: pytest.
 def test_everything_about_a_deleted_object_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     forgotten: list[Any] = []
 
-    def forget(self: object, key: Key, *arguments: object) -> None:
-        forgotten.append((type(self).__name__, key, *arguments))
+    def forget(self: object, key: Key) -> None:
+        forgotten.append((type(self).__name__, key))
 
     cache = whole_store()
     _, reconciler = reconciled(kind_of(Plan(()), []), cache=cache)
     cache.remove(KEY, 10**9)
-    for each, name in ((Causes, "forget"), (Observers, "remember")):
-        monkeypatch.setattr(each, name, forget)
+    monkeypatch.setattr(Causes, "forget", forget)
     asyncio.run(reconciler.reconcile(KEY))
-    assert forgotten == [("Causes", KEY), ("Observers", KEY, None)]
+    assert forgotten == [("Causes", KEY)]
 
 
 def test_object_is_reconciled_again_when_its_status_may_change() -> None:

@@ -1,5 +1,6 @@
 """The number of slots that are changed or not ready at once: what the rollout and the budget allow."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from memcached_api.memcached.resolved import slots_at_once
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.engine.kind import Plan
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
+from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcached.plan import plan_with
-from memcached_operator.parts.foreign import FOREIGN
+from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge
+from memcached_operator.world.other_budgets import Budget
 from memcached_operator.world.snapshot import Resize, Snapshot
 from unit.builders import NOW, memcached
 from unit.memcached.updates.updating import NEW, OLD, created
@@ -59,8 +62,11 @@ def test_limit(spec: dict[str, Any], expected: int) -> None:
     assert slots_at_once(decode_spec(memcached(**spec))) == expected
 
 
-def planned(spec: dict[str, Any], missing: int, foreign: Object | None = None) -> Plan:
-    """The plan for pods of an older template, the highest `missing` of which do not exist."""
+def planned(spec: dict[str, Any], missing: int, *budgets: Budget, known: Knowledge = LISTED) -> Plan:
+    """The plan for pods of an older template, the highest `missing` of which do not exist.
+
+    `budgets`: those of other owners. `known`: what is known of them.
+    """
     cr = memcached(**spec)
     first = PLAN(Snapshot(cr), NOW).children or ()
     workload = next(child for child in first if child["kind"] == "StatefulSet")
@@ -69,9 +75,9 @@ def planned(spec: dict[str, Any], missing: int, foreign: Object | None = None) -
     pods = [created(slot, live["spec"]["template"], OLD) for slot in range(spec["size"] - missing)]
     for pod in pods:
         pod["metadata"]["annotations"] = {}
-    others = {} if foreign is None else {POD_DISRUPTION_BUDGETS: (FOREIGN.view(POD_DISRUPTION_BUDGETS, foreign),)}
     children = {Key(STATEFULSETS, "test", "cache"): live}
-    return PLAN(Snapshot(cr, children, tuple(pods), foreign=others, resize=Resize.ANY), NOW)
+    knowledge = {POD_DISRUPTION_BUDGETS: known}
+    return PLAN(Snapshot(cr, children, tuple(pods), knowledge, budgets=budgets, resize=Resize.ANY), NOW)
 
 
 @pytest.mark.parametrize(("spec", "expected"), [(spec, limit) for spec, limit in LIMITS if "identity" in spec])
@@ -85,10 +91,24 @@ def test_plan_keeps_the_limit(spec: dict[str, Any], expected: int) -> None:
 
 def test_budget_of_others_allows_one_slot_at_a_time() -> None:
     """Its limit is not read, because it may count other pods, too."""
-    theirs: Object = {"metadata": {"name": "theirs", "namespace": "test"}, "spec": {"selector": {}}}
+    theirs = Budget("theirs", Selector({}))
     for spec in (slots(5), slots(5, {"maxUnavailable": 5}), slots(5, {"enabled": False})):
         found = planned(spec, 1, theirs)
         assert found.update is not None
         assert found.update.step is None
         assert "spec.rollout.maxUnavailable has no effect, because PodDisruptionBudget theirs" in found.notices[-1]
     assert planned(slots(1), 0, theirs).notices == ()
+
+
+def test_budgets_that_are_not_listed_allow_one_slot_at_a_time() -> None:
+    """The reason is a notice only when the failure lasts: an API server that has just started rejects lists."""
+    failed = UNLISTED.failed(403, "forbidden")
+    for known, reported in ((UNLISTED, False), (failed, False), (replace(failed, lasts=True), True)):
+        found = planned(slots(5), 1, known=known)
+        assert found.update is not None
+        assert found.update.step is None
+        notice = "spec.rollout.maxUnavailable has no effect, because poddisruptionbudgets in namespace test cannot"
+        assert any(notice in each for each in found.notices) == reported
+    alone = planned(slots(1), 0, known=UNLISTED).update
+    assert alone is not None
+    assert alone.step is not None

@@ -12,7 +12,6 @@ from memcached_operator.engine.kind import Outcome, Plan
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.kube.resource import (
     DEPLOYMENTS,
-    POD_DISRUPTION_BUDGETS,
     POD_MONITORS,
     SERVICES,
     Key,
@@ -22,8 +21,8 @@ from memcached_operator.kube.resource import (
 from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
-from memcached_operator.parts.foreign import Budget
 from memcached_operator.world.knowledge import NOT_SERVED
+from memcached_operator.world.other_budgets import Budget
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, announced, memcached, memcachedproxy, slots
 
@@ -359,7 +358,6 @@ def test_strategy(rollout: Object, expected: Object) -> None:
 
 
 def test_budget_of_another_user_is_a_notice() -> None:
-    foreign = {POD_DISRUPTION_BUDGETS: (Budget("theirs", Selector({})),)}
-    found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}), foreign=foreign)
+    found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}), budgets=(Budget("theirs", Selector({})),))
     assert kinds(found) == ["Deployment", "Service"]
     assert "PodDisruptionBudget theirs selects the same pods" in found.notices[0]

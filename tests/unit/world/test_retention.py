@@ -4,7 +4,6 @@ import asyncio
 import logging
 from typing import Any, cast
 
-import msgspec
 import pytest
 
 from memcached_api.images import Images
@@ -91,17 +90,6 @@ def test_services_of_slots_are_kept_in_any_case_if_they_are_small(name: str, is_
         text = "x" * (MAX_SLOT - len(entry.json) - len(',"a":""') + more)
         cache.put(SERVICES, {**owned(resource=SERVICES, name=name, version=11 + more), "a": text})
         assert needed(cache, SERVICES) == expected
-
-
-def test_only_what_is_read_of_foreign_objects_is_kept() -> None:
-    resource, spec = POD_DISRUPTION_BUDGETS, {"selector": {"matchLabels": LABELS}}
-    cache = made(memcached())
-    meta = {"name": "theirs", "namespace": "test", "uid": "u", "resourceVersion": "1", **JUNK}
-    cache.put(resource, {"metadata": meta, "spec": {**spec, "other": LARGE}, "status": {"other": LARGE}})
-    (key,) = cache.foreign(resource, "test")
-    found = cache.get(key) or {}
-    assert found["spec"] == spec
-    assert len(msgspec.json.encode(found)) < 1000
 
 
 def with_meta(obj: Object, **meta: Any) -> Object:
@@ -203,18 +191,10 @@ def test_large_pod_is_not_needed() -> None:
     assert needed(cache, PODS) == 0
 
 
-def junk(resource: Resource, name: str, namespace: str = "test", size: int = 0) -> Object:
-    """An object that nothing needs. `size`: the bytes of a PodDisruptionBudget's selector."""
+def junk(resource: Resource, name: str, namespace: str = "test") -> Object:
+    """An object that nothing needs."""
     meta = {"name": name, "namespace": namespace, "uid": "u" * 36, "resourceVersion": "1"}
-    typed = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta}
-    return {**typed, "spec": {"selector": {"a": "x" * size} if size else None}}
-
-
-LIMITS: dict[str, tuple[Resource, int, int]] = {
-    "labeled": (CONFIG_MAPS, 0, allowances.MAX_BYTES),
-    "many foreign": (POD_DISRUPTION_BUDGETS, 0, allowances.MAX_FOREIGN_BYTES),
-    "large foreign": (POD_DISRUPTION_BUDGETS, 500_000, allowances.MAX_FOREIGN_BYTES),
-}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, "spec": {}}
 
 
 def kept_bytes(cache: Store, resource: Resource, namespace: str) -> int:
@@ -223,32 +203,25 @@ def kept_bytes(cache: Store, resource: Resource, namespace: str) -> int:
     return sum(cache.bytes_of(key) + allowances.OVERHEAD for key in keys)
 
 
-@pytest.mark.parametrize(("resource", "size", "limit"), LIMITS.values(), ids=LIMITS.keys())
-def test_what_nothing_needs_is_limited_per_namespace(
-    resource: Resource, size: int, limit: int, caplog: pytest.LogCaptureFixture
-) -> None:
-    cache = made(memcached())
+def test_what_nothing_needs_is_limited_per_namespace(caplog: pytest.LogCaptureFixture) -> None:
+    cache, limit = made(memcached()), allowances.MAX_BYTES
     namespaces = ("test", "other")
     for namespace in namespaces:
         for number in range(limit // allowances.OVERHEAD):
-            cache.put(resource, junk(resource, f"b{number}", namespace, size))
-        largest = max(map(cache.bytes_of, cache.keys(resource))) + allowances.OVERHEAD
-        assert limit - largest < kept_bytes(cache, resource, namespace) <= limit
+            cache.put(CONFIG_MAPS, junk(CONFIG_MAPS, f"b{number}", namespace))
+        largest = max(map(cache.bytes_of, cache.keys(CONFIG_MAPS))) + allowances.OVERHEAD
+        assert limit - largest < kept_bytes(cache, CONFIG_MAPS, namespace) <= limit
     warnings = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     assert [f"namespace '{each}'" in text for each, text in zip(namespaces, warnings, strict=True)] == [True, True]
-    # Children, and objects of another group, are stored in any case.
-    for other in (SERVICES, CONFIG_MAPS, POD_DISRUPTION_BUDGETS):
-        if other != resource:
-            cache.put(other, large(other, "cache") if other == SERVICES else junk(other, "a"))
-            assert len(cache.keys(other)) == 1
-    if resource == POD_DISRUPTION_BUDGETS:
-        assert cache.unread(resource, "test") > 0, "a status reports that plans do not read all"
+    # Children are stored in any case.
+    cache.put(SERVICES, large(SERVICES, "cache"))
+    assert len(cache.keys(SERVICES)) == 1
     # There is room for others after the next list.
-    listing = cache.listing(resource, "test")
+    listing = cache.listing(CONFIG_MAPS, "test")
     listing.add([], 100)
     listing.end()
-    cache.put(resource, junk(resource, "new"))
-    assert [key.name for key in cache.keys(resource) if key.namespace == "test"] == ["new"]
+    cache.put(CONFIG_MAPS, junk(CONFIG_MAPS, "new"))
+    assert [key.name for key in cache.keys(CONFIG_MAPS) if key.namespace == "test"] == ["new"]
 
 
 def test_children_of_a_deleted_object_count_until_it_is_created_again() -> None:
@@ -294,7 +267,7 @@ def test_children_of_deleted_objects_are_limited() -> None:
 
 
 def test_budget_of_an_earlier_object_is_kept_whole() -> None:
-    """It is no foreign object, and may become needed."""
+    """It may become needed."""
     cache = made()
     cache.put(POD_DISRUPTION_BUDGETS, large(POD_DISRUPTION_BUDGETS, "cache"))
     assert cache.bytes_of(Key(POD_DISRUPTION_BUDGETS, "test", "cache")) > 300_000

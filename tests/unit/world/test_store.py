@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from memcached_api.images import Images
 from memcached_operator.engine.writes.ownership import controller_reference
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Key, Object, Resource, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.world.forms import whole
-from memcached_operator.world.retention import Retention
-from memcached_operator.world.store import MAX_FOREIGN, Store, version_of
+from memcached_operator.world.store import Store, version_of
 from support.stores import whole_store
 from unit.builders import LABELS, memcached, owned, pod
 
@@ -207,42 +206,6 @@ def test_object_that_one_list_misses_is_restored_by_the_next() -> None:
     assert replace(cache, DEPLOYMENTS, None, [], 100) == [KEY]
     replace(cache, DEPLOYMENTS, None, [live(9)], 101)
     assert version_in(cache) == "9"
-
-
-def budget(name: str, **meta: Any) -> Object:
-    """A budget that is not a child."""
-    return {"metadata": {"name": name, "namespace": "test", "resourceVersion": "1", **meta}, "spec": {}}
-
-
-def test_foreign_objects_are_those_that_are_not_children() -> None:
-    cache = Store(Retention([KIND]))
-    ours = owned(resource=POD_DISRUPTION_BUDGETS, name="ours")
-    theirs = owned(resource=POD_DISRUPTION_BUDGETS, name="theirs", labels={})
-    for obj in (ours, theirs, budget("b"), budget("a", labels=LABELS), budget("c", namespace="other")):
-        cache.put(POD_DISRUPTION_BUDGETS, obj)
-    assert [key.name for key in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "b", "theirs"]
-
-
-def test_foreign_objects_are_read_only_up_to_a_number_of_bytes() -> None:
-    cache = Store(Retention([KIND]))
-    for name, size in (("a", MAX_FOREIGN // 2), ("b", MAX_FOREIGN // 2), ("c", 0)):
-        spec = {"selector": {"matchLabels": {"a": "x" * size}}}
-        cache.put(POD_DISRUPTION_BUDGETS, {**budget(name), "spec": spec})
-    assert [key.name for key in cache.foreign(POD_DISRUPTION_BUDGETS, "test")] == ["a", "c"]
-    assert [cache.unread(POD_DISRUPTION_BUDGETS, namespace) for namespace in ("test", "other")] == [1, 0]
-
-
-def test_foreign_objects_of_other_resources_are_not_indexed() -> None:
-    cache = Store(Retention([KIND]))
-    cache.put(DEPLOYMENTS, budget("a"))
-    assert list(cache.foreign(DEPLOYMENTS, "test")) == []
-
-
-def test_object_that_becomes_a_child_is_not_foreign() -> None:
-    cache = Store(Retention([KIND]))
-    cache.put(POD_DISRUPTION_BUDGETS, budget("cache"))
-    cache.put(POD_DISRUPTION_BUDGETS, owned(resource=POD_DISRUPTION_BUDGETS, version=2))
-    assert list(cache.foreign(POD_DISRUPTION_BUDGETS, "test")) == []
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["reply", "read", "event"]))), st.integers(1, 5))

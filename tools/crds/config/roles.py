@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from crds.registered import Registered, children, observed
+from crds.registered import Registered, children
 from memcached_api.kind import Kind
 from memcached_operator.kube.resource import EVENTS, PODS
 
@@ -22,7 +22,6 @@ def manager_role(registered: Sequence[Registered]) -> dict[str, Any]:
     """The controller's permissions in the namespaces that it watches: the minimum. An unused rule is a defect."""
     rules = [rule for each in registered for rule in _own(each.kind)]
     rules += [_rule(each.group, each.plural, "create", "delete", "patch", *READ) for each in children(registered)]
-    rules += [_rule(each.group, each.plural, "list", "watch") for each in observed(registered)]
     rules += [*_pods(registered), _rule(EVENTS.group, EVENTS.plural, "create", "list")]
     return _role("manager-role", {}, rules)
 

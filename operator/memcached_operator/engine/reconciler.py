@@ -12,6 +12,7 @@ from memcached_operator import metrics
 from memcached_operator.engine.events.causes import Causes
 from memcached_operator.engine.events.disruptions import Disruptions
 from memcached_operator.engine.kind import Outcome, Plan, ReconciledKind
+from memcached_operator.engine.next import AT_ONCE, NOTHING, Next, next_in
 from memcached_operator.engine.other_budgets import BudgetLists
 from memcached_operator.engine.reporting.conditions import is_reported
 from memcached_operator.engine.reporting.events import Recorder
@@ -130,27 +131,27 @@ class Reconciler:
 
     async def reconcile(self, key: Key) -> str:
         """Reconcile the children and the status of one object. Raises the ApiError that requires a retry."""
-        kind = self._kinds[key.resource]
         cr = self._store.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
             # Nothing to write: the garbage collector deletes the children. A later object of this name starts afresh.
-            self._queue.forget(key)
-            self._status.forget(key)
-            self._deferred.discard(key)
-            self._causes.forget(key)
-            self._disruptions.forget(key)
-            self._strays.forget(key)
-            self._applier.forget_deleted()
-            return "success"
+            self._forget(key)
+            return NOTHING.schedule(self._queue, key)
         try:
-            return await self._reconcile(kind, key, cr)
+            following = await self._reconcile(self._kinds[key.resource], key, cr)
         except StaleError:
             # The plan is for a state that has passed. The store has the new one, whose event may be late or missed.
-            self._queue.add(key)
-            return "requeue"
+            following = AT_ONCE
+        return following.schedule(self._queue, key)
 
-    async def _reconcile(self, kind: ReconciledKind, key: Key, cr: Object) -> str:
-        """Reconcile an object that exists. Raises StaleError, and the ApiError that requires a retry."""
+    def _forget(self, key: Key) -> None:
+        """Forget an object that does not exist any more."""
+        self._deferred.discard(key)
+        for state in (self._status, self._causes, self._disruptions, self._strays):
+            state.forget(key)
+        self._applier.forget_deleted()
+
+    async def _reconcile(self, kind: ReconciledKind, key: Key, cr: Object) -> Next:
+        """Reconcile an object that exists. Raises StaleError, and the ApiError of a request that must succeed."""
         unlisted = tuple(unlisted_problems(kind, key.namespace, self._knowledge))
         if not is_ready_to_plan(kind, key.namespace, self._knowledge):
             return await self._write_unlisted(kind, key, cr, unlisted)
@@ -163,13 +164,11 @@ class Reconciler:
         if result.wrote and not problems and len(self._queue) and key not in self._deferred:
             # Other objects are queued; write their children before this status. Only once: its spec may change often.
             self._deferred.add(key)
-            self._queue.add(key)
-            return "requeue"
+            return AT_ONCE
         self._deferred.discard(key)
         if self._store.revision != revision:
             if self._store.entry(key) is None:  # it was deleted meanwhile
-                self._queue.add(key)
-                return "requeue"
+                return AT_ONCE
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
@@ -185,27 +184,20 @@ class Reconciler:
             delay = await self._status.write(kind, key, snapshot, outcome)
         # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors or result.terminating else plan.requeue_if_applied
-        causes = (plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, grace, relisted, delay)
-        delays = [seconds for seconds in causes if seconds is not None]
-        for seconds in delays:
-            self._queue.add_after(key, seconds)
-        if result.errors:
+        return next_in(
+            *(plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, grace, relisted, delay),
+            # A failed patch of the status, which was not due in this reconcile.
+            keeps_backoff=self._status.has_failed(key),
             # Only now, so that the status reports them, and the children without an error are applied.
-            raise most_severe(result.errors)
-        # A failed patch of the status keeps its back-off although this reconcile, in which it was not due, succeeded.
-        if not self._status.has_failed(key):
-            self._queue.forget(key)
-        return "requeue_after" if delays else "success"
+            error=most_severe(result.errors) if result.errors else None,
+        )
 
-    async def _write_unlisted(self, kind: ReconciledKind, key: Key, cr: Object, problems: tuple[Problem, ...]) -> str:
+    async def _write_unlisted(self, kind: ReconciledKind, key: Key, cr: Object, problems: tuple[Problem, ...]) -> Next:
         """Write only that lists have failed. What is learned of them later enqueues the key. Raises ApiError."""
         if not problems:
-            return "success"
+            return Next("success", keeps_backoff=True)
         delay = await self._status.write(replace(kind, status=kept_status), key, Snapshot(cr), Outcome(problems))
-        if delay is None:
-            return "success"
-        self._queue.add_after(key, delay)
-        return "requeue_after"
+        return next_in(delay, keeps_backoff=True)
 
     async def _snapshot(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         """The snapshot of an object for its plan, after a list of what the plan needs besides the store.

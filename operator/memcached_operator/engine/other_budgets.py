@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -11,7 +11,7 @@ import msgspec
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object, controller_of, nested_map
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Key, Object, controller_of, nested_map
 from memcached_operator.kube.selectors import Selector
 from memcached_operator.world.knowledge import LISTED
 from memcached_operator.world.other_budgets import LIST_PERIOD, Budget, OtherBudgets, list_period
@@ -19,7 +19,10 @@ from memcached_operator.world.other_budgets import LIST_PERIOD, Budget, OtherBud
 log = logging.getLogger(__name__)
 
 LIST_TIMEOUT: Final = 10.0
-"""Seconds for a list, for which the reconciles of the namespace that need it wait."""
+"""Seconds for a list, for which the objects of the namespace that need it wait."""
+
+MAX_LISTS: Final = 4
+"""Namespaces that are listed at the same time: each list keeps a worker, of which there are 16."""
 
 MAX_LISTED, MAX_READ, MAX_KEPT = 10_000, 2**24, 2**16
 """Budgets in a list, its bytes, and the bytes as JSON of the names and selectors that are kept. The list contains the
@@ -43,24 +46,43 @@ class _Namespace:
 class BudgetLists:
     """The last list of each namespace in which a plan has needed one lately."""
 
-    def __init__(self, client: ApiClient) -> None:
+    def __init__(self, client: ApiClient, on_end: Callable[[Key], None]) -> None:
+        """`on_end`: called after a list with each object that has waited for it."""
         self._client = client
+        self._on_end = on_end
         self._namespaces: OrderedDict[str, _Namespace] = OrderedDict()
+        self._listing = 0
+        self._waiting: set[Key] = set()
 
     def current(self, namespace: str) -> OtherBudgets | None:
         """What is known; None if it must be listed again."""
         found = self._namespaces.get(namespace)
         return found.known if found is not None and _now() < found.due else None
 
+    def must_wait(self, key: Key) -> bool:
+        """Whether an object must wait for the list of another one. `on_end` is called with it then."""
+        found = self._namespaces.get(key.namespace)
+        if self._listing < MAX_LISTS and not (found is not None and found.lock.locked()):
+            return False
+        self._waiting.add(key)
+        return True
+
     async def list(self, namespace: str) -> OtherBudgets:
         """What is known after a list, unless another object has got one meanwhile. Raises nothing."""
         found = self._namespaces.setdefault(namespace, _Namespace())
-        async with found.lock:
-            if _now() >= found.due:
-                found.known, retry_after = await self._listed(namespace, found.known)
-                found.due = _now() + max(retry_after, list_period(found.known.knowledge))
-                self._namespaces.move_to_end(namespace)
-                self._forget()
+        self._listing += 1
+        try:
+            async with found.lock:
+                if _now() >= found.due:
+                    found.known, retry_after = await self._listed(namespace, found.known)
+                    found.due = _now() + max(retry_after, list_period(found.known.knowledge))
+                    self._namespaces.move_to_end(namespace)
+                    self._forget()
+        finally:
+            self._listing -= 1
+            waiting, self._waiting = self._waiting, set()
+            for key in waiting:
+                self._on_end(key)
         return found.known
 
     def _forget(self) -> None:

@@ -67,7 +67,7 @@ class Reconciler:
         self._knowledge: Known = {} if knowledge is None else knowledge
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
-        self._budgets = BudgetLists(client)
+        self._budgets = BudgetLists(client, queue.add)
         self._applier = Applier(
             client, store, {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
         )
@@ -156,6 +156,8 @@ class Reconciler:
         if not is_ready_to_plan(kind, key.namespace, self._knowledge):
             return await self._write_unlisted(kind, key, cr, unlisted)
         snapshot = await self._snapshot(kind, key, cr)
+        if snapshot is None:
+            return Next("requeue", keeps_backoff=True)
         revision = self._store.revision
         plan = kind.plan(snapshot, datetime.now(UTC))
         result = await self._apply(kind, key, snapshot, plan)
@@ -199,16 +201,18 @@ class Reconciler:
         delay = await self._status.write(replace(kind, status=kept_status), key, Snapshot(cr), Outcome(problems))
         return next_in(delay, keeps_backoff=True)
 
-    async def _snapshot(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
+    async def _snapshot(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot | None:
         """The snapshot of an object for its plan, after a list of what the plan needs besides the store.
 
-        Raises StaleError if the object has changed meanwhile.
+        None if the object waits for a list that another one has begun. Raises StaleError if it has changed meanwhile.
         """
         snapshot = self._gather(kind, key, cr)
         if not kind.needs_budgets(snapshot):
             return snapshot
         found = self._budgets.current(key.namespace)
         if found is None:
+            if self._budgets.must_wait(key):
+                return None
             del snapshot  # two would take twice the memory
             entry = self._store.entry(key)
             found = await self._budgets.list(key.namespace)

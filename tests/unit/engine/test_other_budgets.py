@@ -10,7 +10,7 @@ import pytest
 from memcached_api.images import Images
 from memcached_operator.engine import other_budgets as module
 from memcached_operator.engine.kind import Plan
-from memcached_operator.engine.other_budgets import KEPT, LIST_TIMEOUT, BudgetLists
+from memcached_operator.engine.other_budgets import KEPT, LIST_TIMEOUT, MAX_LISTS, BudgetLists
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.kube.client import ApiClient, ApiError, Page
@@ -43,12 +43,13 @@ class Lists:
     delay: float = 0.0
     errors: list[ApiError] = field(default_factory=list[ApiError])
     requests: list[str] = field(default_factory=list[str])
+    ended: list[Key] = field(default_factory=list[Key])
     decoded: int = 0
 
     @property
     def lists(self) -> BudgetLists:
         """The lists of a process."""
-        return BudgetLists(cast("ApiClient", self))
+        return BudgetLists(cast("ApiClient", self), self.ended.append)
 
     async def list(self, resource: Resource, namespace: str, *, limit: int) -> AsyncGenerator[Page]:
         """The budgets, whatever the namespace."""
@@ -191,6 +192,27 @@ def test_list_that_hangs_delays_only_its_namespace_and_only_for_a_moment() -> No
     run(scenario)
 
 
+def test_few_workers_list_at_the_same_time_and_the_other_objects_wait() -> None:
+    async def scenario() -> None:
+        api = Lists(delay=1.0)
+        lists, first = api.lists, Key(MEMCACHEDS, "n0", "a")
+        assert not lists.must_wait(first)
+        tasks = [asyncio.create_task(lists.list("n0"))]
+        await asyncio.sleep(0.1)
+        same, other = first._replace(name="b"), first._replace(namespace="n9")
+        assert lists.must_wait(same), "a worker lists this namespace"
+        assert not lists.must_wait(other)
+        tasks += [asyncio.create_task(lists.list(f"n{number}")) for number in range(1, MAX_LISTS)]
+        await asyncio.sleep(0.1)
+        assert lists.must_wait(other)
+        assert api.ended == []
+        await asyncio.gather(*tasks)
+        assert set(api.ended) == {same, other}
+        assert not lists.must_wait(other)
+
+    run(scenario)
+
+
 def test_namespaces_that_are_not_listed_any_more_are_forgotten() -> None:
     async def scenario() -> None:
         lists = Lists().lists
@@ -222,6 +244,7 @@ class Listing(Api):
         """The budgets."""
         self.lists.append(resource.plural)
         self.on_list()
+        await asyncio.sleep(0)
         yield Page(iter(self.budgets), len(self.budgets), 0, "1")
 
 
@@ -284,3 +307,19 @@ def test_child_that_changes_while_budgets_are_listed_is_planned_as_it_is_then() 
     api.on_list = lambda: store.put(POD_DISRUPTION_BUDGETS, ours)
     asyncio.run(found.reconcile(KEY))
     assert [snapshot.child(POD_DISRUPTION_BUDGETS) is not None for snapshot in planned] == [True]
+
+
+def test_object_waits_for_the_list_of_another_one() -> None:
+    api = Listing()
+    found, queue, planned = reconciler(api, podDisruptionBudget={})
+
+    async def reconciled() -> None:
+        budgets: BudgetLists = vars(found)["_budgets"]
+        async with asyncio.TaskGroup() as group:
+            # Two objects of one namespace; that they have the same key does not matter.
+            results = [group.create_task(found.reconcile(KEY)) for _ in range(2)]
+        assert {each.result() for each in results} == {"requeue"}
+        assert (api.lists, len(planned), len(queue)) == ([POD_DISRUPTION_BUDGETS.plural], 1, 1)
+        assert not budgets.must_wait(KEY)
+
+    asyncio.run(reconciled())

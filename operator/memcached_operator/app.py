@@ -95,7 +95,7 @@ async def run(options: ControllerOptions) -> None:
         await listen(stack, stop, metrics_handler(metrics.REGISTRY), options.metrics_bind_address)
         session = await stack.enter_async_context(config.session())
         client = ApiClient(config, session)
-        leader_tasks: list[Coroutine[Any, Any, None]] = []
+        leader_tasks: list[Coroutine[object, object, None]] = []
         if options.leader_elect:
             # With its own credentials: those that log in again belong to one event loop.
             elector, thread = await stack.enter_async_context(election(load_config(), namespace))
@@ -114,7 +114,7 @@ async def lead(
     client: ApiClient,
     namespace: str,
     stop: asyncio.Event,
-    *tasks: Coroutine[Any, Any, None],
+    *tasks: Coroutine[object, object, None],
     watch: WatchFunc | None = None,
 ) -> None:
     """Reconcile until `stop` is set, as the only process that writes. Raises the error of a task that failed.
@@ -205,7 +205,7 @@ def _issuer(client: ApiClient, namespace: str, lifetime: timedelta) -> "Issuer":
     return Issuer(client, names, lifetime)
 
 
-async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+async def _run_until(stop: asyncio.Event, work: Coroutine[object, object, None]) -> bool:
     """Run a coroutine and cancel it when `stop` is set. Returns True if the coroutine completed."""
     task, stopped = asyncio.create_task(work), asyncio.create_task(stop.wait())
     try:

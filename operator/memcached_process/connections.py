@@ -292,7 +292,7 @@ async def serve(
     return acceptor
 
 
-def _run(stack: AsyncExitStack, stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+def _run(stack: AsyncExitStack, stop: asyncio.Event, work: Coroutine[object, object, None]) -> None:
     """Run a coroutine until the stack unwinds. Its error is logged, sets `stop`, and is raised at the end."""
 
     async def end() -> None:

@@ -17,12 +17,11 @@ from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.client import ApiClient
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.world.snapshot import Snapshot
 from support import programs
 from support.code_blocks import located
 from support.kube import kubectl
 from unit import builders
-from unit.builders import NOW, crashed, deployment, pod, rolled_out
+from unit.builders import NOW, crashed, deployment, pod, rolled_out, snapshot_of
 
 pytestmark = pytest.mark.nightly  # it asks what other programs think of the objects, and builds them
 
@@ -81,7 +80,7 @@ def observed(kind: str, seen: Seen) -> Object:
     controller = APPSERVICE_CONTROLLER if kind == APPSERVICE.name else MEMCACHED_CONTROLLER
     cr = builders.appservice("cache", size=3) if kind == APPSERVICE.name else builders.memcached(size=3)
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    found = controller.status(Snapshot(cr, children, pods), Outcome(problems), NOW)
+    found = controller.status(snapshot_of(cr, children, pods), Outcome(problems), NOW)
     return {**cr, "status": found.status}
 
 

@@ -18,6 +18,7 @@ from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.world.snapshot import Resize
 from support.kubernetes import NODE_CAPACITY, RESIZE
 from support.stores import whole_store
+from unit.builders import pod_of
 from unit.memcached.walks.cluster import Cluster
 from unit.memcached.walks.invariants import Checks
 from unit.memcached.walks.test_remedies import MINUTE, spec
@@ -112,7 +113,9 @@ def test_resize_beyond_what_the_node_has(plane: ControlPlane, namespace: str, ve
 
     async def message(client: ApiClient) -> str:
         result = Result()
-        await PodSteps(client, whole_store()).make(PodStep(pod, patch, "resize", "A", "B", "Request less"), result)
+        await PodSteps(client, whole_store()).make(
+            PodStep(pod_of(pod), patch, "resize", "A", "B", "Request less"), result
+        )
         return result.problems[0].message
 
     with without_controllers(plane):

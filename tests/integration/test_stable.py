@@ -15,10 +15,10 @@ from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.updates.observed import ready_since
-from memcached_operator.world.pods import is_active
 from support.admitted import admitted
 from support.draining import condition
 from support.lists import listed
+from unit.builders import pod_of
 
 COLLECTION_SECONDS = 90
 """Timeout for the garbage collector. It looks for new resources, such as those of a CRD, every 30 s."""
@@ -105,11 +105,11 @@ def test_several_slots_are_replaced_at_once(plane: ControlPlane, namespace: str)
 
     async def count(client: ApiClient, version: str, since: dict[str, datetime | None]) -> None:
         """`since`: when each pod became ready; None if it is not."""
-        async for what, pod in client.watch(PODS, namespace, "", version):
+        async for what, obj in client.watch(PODS, namespace, "", version):
             if what != "BOOKMARK":
-                now = datetime.now(UTC)
-                exists = what != "DELETED" and is_active(pod)
-                since[pod["metadata"]["name"]] = ready_since(pod, now) if exists else None
+                now, pod = datetime.now(UTC), pod_of(obj)
+                exists = what != "DELETED" and pod.is_active
+                since[pod.name] = ready_since(pod, now) if exists else None
                 unavailable.append([name for name, at in since.items() if at is None or now - at < period])
 
     async def scenario(client: ApiClient) -> None:

@@ -1,11 +1,16 @@
 """Builders of Kubernetes objects as the API server returns them. Tests pass only the fields that they test."""
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from memcached_operator.engine.writes.ownership import controller_reference
 from memcached_operator.kube.client import FIELD_MANAGER
-from memcached_operator.kube.resource import DEPLOYMENTS, Object, Resource
+from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
+from memcached_operator.world.pod import Pod
+from memcached_operator.world.snapshot import Snapshot
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
 MEMCACHEDS = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
@@ -118,6 +123,28 @@ def pod(name: str = "cache-1", *, phase: str = "Running", version: int = 1, **st
         "metadata": {"name": name, "namespace": "test", "uid": name, "resourceVersion": str(version), "labels": LABELS},
         "status": {"phase": phase, **status},
     }
+
+
+def typed(*pods: Object | Pod) -> tuple[Pod, ...]:
+    """Pods with their types."""
+    return tuple(each if isinstance(each, Pod) else pod_of(each) for each in pods)
+
+
+def pod_of(obj: Object) -> Pod:
+    """A pod with its types."""
+    return msgspec.convert(obj, Pod)
+
+
+def snapshot_of(
+    cr: Object,
+    children: Mapping[Key, Object] | None = None,
+    pods: Iterable[Object | Pod] = (),
+    *,
+    ended: Iterable[Object | Pod] = (),
+    **parts: Any,
+) -> Snapshot:
+    """A snapshot of pods that are given as dictionaries. `parts`: its other fields."""
+    return Snapshot(cr, children or {}, typed(*pods), ended=typed(*ended), **parts)
 
 
 def deleted(obj: Object) -> Object:

@@ -14,6 +14,7 @@ from memcached_api.validation.field_errors import FieldError, summary
 from memcached_operator.findings.finding import Intervention, Problem
 from memcached_operator.kube.resource import Object
 from memcached_operator.world.kind import WatchedKind
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Listed, Snapshot
 
 Spec = TypeVar("Spec", bound=msgspec.Struct)
@@ -56,7 +57,7 @@ def once_per_spec(check: Check[Spec]) -> Check[Spec]:
 class PodStep:
     """One write to a pod, only to this version of it."""
 
-    pod: Object
+    pod: Pod
     """The pod as the plan has seen it."""
     patch: Object | None = None
     """A strategic merge patch; None deletes the pod."""

@@ -29,6 +29,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.world.knowledge import LASTING, LISTED, NOT_SERVED, UNLISTED, Knowledge
+from memcached_operator.world.pod import pod_of
 from memcached_operator.world.references import References
 from memcached_operator.world.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
 from memcached_operator.world.retention import Retention
@@ -147,9 +148,9 @@ class Manager:
     def handle_event(self, resource: Resource, change: Change, obj: Object) -> None:
         """Update the store with one event and enqueue the affected objects."""
         key = key_of(resource, obj)
-        if resource == PODS and disruption(obj, datetime.now(UTC)) is not None:
+        if resource == PODS and (pod := pod_of(obj)) is not None and disruption(pod, datetime.now(UTC)) is not None:
             for owner in self._affected(key, obj):
-                self._reconciler.observe_pod(owner, obj)
+                self._reconciler.observe_pod(owner, pod)
         before = self._store.entry(key)
         if not self._put(key, change, obj) or (change == "updated" and self._keeps_content(key, before)):
             return

@@ -33,7 +33,7 @@ from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_la
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, PODS, Key, Object, key_of, nested_map
 from memcached_operator.world.knowledge import Known, known_in
 from memcached_operator.world.live import StaleError, ensure_exists, exact_version, get_live
-from memcached_operator.world.pods import has_completed
+from memcached_operator.world.pod import Pod, pod_of
 from memcached_operator.world.sizes import head, smallest
 from memcached_operator.world.snapshot import Item, Listed, Resize, Snapshot
 from memcached_operator.world.store import Store
@@ -233,14 +233,14 @@ class Reconciler:
         """Whether an event has the status that is being written, before the reply."""
         return self._status.is_echo(key, obj)
 
-    def observe_pod(self, key: Key, pod: Object) -> None:
+    def observe_pod(self, key: Key, pod: Pod) -> None:
         """Report a pod of an object that Kubernetes itself has stopped. At the next reconcile, it may not exist."""
         kind, cr = self._kinds[key.resource], self._store.get(key)
         if cr is None or cr["metadata"].get("deletionTimestamp"):
             return
         for each in kind.workloads:
             workload = self._store.get(Key(each.resource, key.namespace, key.name))
-            if workload is not None and is_controlled_by(workload, cr) and each.owns(pod, workload):
+            if workload is not None and is_controlled_by(workload, cr) and each.owns(pod.metadata, workload):
                 self._disruptions.observe(key, cr, [pod], kind.loss)
 
     async def _find_workload(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, plan: Plan) -> None:
@@ -292,8 +292,8 @@ class Reconciler:
         found = {
             listed.reads(pod)
             async for page in pages
-            for pod in page.items
-            if not has_completed(pod) and any(each.owns(pod, workload) for each in kind.workloads)
+            for pod in filter(None, map(pod_of, page.items))
+            if not pod.has_completed and any(each.owns(pod.metadata, workload) for each in kind.workloads)
         }
         return frozenset(found)
 
@@ -376,7 +376,7 @@ def gather(
     meta = cr["metadata"]
     owned = (key for resource in kind.owns for key in store.owned_by(resource, meta["namespace"], meta["uid"]))
     children = {key: child for key in owned if (child := store.get(key)) is not None}
-    pods: list[Object] = []
+    pods: list[Pod] = []
     orphans: dict[Key, Object] = {}
     for workload_type in kind.workloads:
         workload_key = Key(workload_type.resource, meta["namespace"], meta["name"])
@@ -388,11 +388,11 @@ def gather(
     read = (*kind.optional, *(each.resource for each in kind.references))
     named, naming = store.references_of(key_of(kind.resource, cr), cr)
     return Snapshot(
-        *(cr, children, tuple(pod for pod in pods if not has_completed(pod))),
+        *(cr, children, tuple(pod for pod in pods if not pod.has_completed)),
         knowledge={each: known_in(meta["namespace"], each, knowledge) for each in read},
         naming={each: known_in(meta["namespace"], each, knowledge) for each in store.naming(kind.resource)},
         orphans=orphans,
-        ended=tuple(filter(has_completed, pods)),
+        ended=tuple(pod for pod in pods if pod.has_completed),
         resize=resize,
         referenced=named,
         referrers=naming,

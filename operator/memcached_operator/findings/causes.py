@@ -92,9 +92,9 @@ def _pods(snapshot: Snapshot, known: Messages, now: datetime, reasons: AbstractS
         if lacks or not waiting:
             urgent = lacks or reported
             period = mounts.READ_PERIOD if urgent else RUNNING_PERIOD
-            yield Late(pod["metadata"]["uid"], _POD, reported, period=period, urgent=urgent)
+            yield Late(pod.metadata.uid, _POD, reported, period=period, urgent=urgent)
     for pod, images in image_errors.unexplained(snapshot.pods)[:MAX_PODS]:
-        yield Late(pod["metadata"]["uid"], _POD, c.IMAGE_UNAVAILABLE in reasons, images=images)
+        yield Late(pod.metadata.uid, _POD, c.IMAGE_UNAVAILABLE in reasons, images=images)
 
 
 def _workload(snapshot: Snapshot, reasons: AbstractSet[str | None]) -> Iterator[Late]:

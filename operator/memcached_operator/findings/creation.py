@@ -30,7 +30,7 @@ from memcached_operator.kube.resource import (
     nested_map,
 )
 from memcached_operator.kube.times import time_of
-from memcached_operator.world.pods import is_deleted
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Snapshot
 
 RETRY_PERIOD: Final = 60.0
@@ -114,7 +114,7 @@ def missing_slots(snapshot: Snapshot) -> list[str]:
     if live is None:
         return []
     name, start = live["metadata"]["name"], nested_map(live, "spec", "ordinals").get("start", 0)
-    existing = {pod["metadata"]["name"] for pod in (*snapshot.pods, *snapshot.ended)}
+    existing = {pod.name for pod in (*snapshot.pods, *snapshot.ended)}
     slots = (f"{name}-{slot}" for slot in range(start, start + min(live["spec"].get("replicas", 1), MAX_SIZE)))
     return [slot for slot in slots if slot not in existing]
 
@@ -125,16 +125,16 @@ def kept_slots(snapshot: Snapshot) -> list[str]:
     None while one of its pods is being deleted: then its controller may wait.
     """
     live, pods = snapshot.child(STATEFULSETS), (*snapshot.pods, *snapshot.ended)
-    if live is None or any(map(is_deleted, pods)):
+    if live is None or any(pod.is_deleted for pod in pods):
         return []
     end = nested_map(live, "spec", "ordinals").get("start", 0) + live["spec"].get("replicas", 1)
-    surplus = (_name(pod) for pod in snapshot.pods if _ordinal(pod, live) >= end)
-    return sorted([*surplus, *map(_name, snapshot.ended)])
+    surplus = [pod for pod in snapshot.pods if _ordinal(pod, live) >= end]
+    return sorted(pod.name for pod in (*surplus, *snapshot.ended))
 
 
-def _ordinal(pod: Object, live: Object) -> int:
+def _ordinal(pod: Pod, live: Object) -> int:
     """The number of the slot of a pod; -1 without one."""
-    name, _, number = _name(pod).rpartition("-")
+    name, _, number = pod.name.rpartition("-")
     return int(number) if name == _name(live) and number.isdecimal() and len(number) < MAX_DIGITS else -1
 
 

@@ -7,16 +7,15 @@ DisruptionTarget.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from memcached_api.remedies import NONE, Remedy
 from memcached_operator.findings.failures import stable
 from memcached_operator.findings.obstacles import MAX_NAME
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.kube.times import past_time
-from memcached_operator.world.pods import condition_of, is_deleted
+from memcached_operator.world.pod import NOT_REPORTED, Condition, Pod, times_of_conditions
 
 STOPPED: Final = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
 """Reasons of the status of a failed pod that a node has stopped. A node that rejects a new pod sets others."""
@@ -75,33 +74,32 @@ class Notice(NamedTuple):
     ends_in: float
 
 
-def disruption(pod: Object, now: datetime) -> Disruption | None:
+def disruption(pod: Pod, now: datetime) -> Disruption | None:
     """The disruption of a pod; None without one.
 
     The condition alone does not suffice: an eviction or a preemption may not happen in the end.
     """
-    status, target = nested_map(pod, "status"), condition_of(pod, "DisruptionTarget")
-    has_failed = status.get("phase") == "Failed"
-    is_target = target.get("status") == "True" and (has_failed or is_deleted(pod))
-    is_stopped = has_failed and status.get("reason") in STOPPED
+    target = pod.condition("DisruptionTarget")
+    has_failed = pod.status.phase == "Failed"
+    is_target = target.is_true and (has_failed or pod.is_deleted)
+    is_stopped = has_failed and pod.status.reason in STOPPED
     if not (is_target or is_stopped):
         return None
-    reason, message = (status if is_stopped else target).get("reason"), target.get("message")
-    meta = pod["metadata"]
+    cause = pod.status if is_stopped else target
     return Disruption(
-        meta["name"],
-        meta["uid"],
-        nested_map(pod, "spec").get("nodeName", ""),
-        str(reason or OTHER)[:MAX_REASON],
-        ((status.get("message") if is_stopped else message) or message or "")[:MAX_MESSAGE].strip(" ."),
+        pod.name,
+        pod.metadata.uid,
+        pod.spec.node_name,
+        (cause.reason or OTHER)[:MAX_REASON],
+        (cause.message or target.message)[:MAX_MESSAGE].strip(" ."),
         _time(pod, target, now),
     )
 
 
-def _time(pod: Object, target: Any, now: datetime) -> datetime:
-    conditions = nested_list(pod, "status", "conditions")
-    said = [target.get("lastTransitionTime")] if target else [each.get("lastTransitionTime") for each in conditions]
-    times = [past_time(text, now) for text in (*said, pod["metadata"].get("creationTimestamp"))]
+def _time(pod: Pod, target: Condition, now: datetime) -> datetime:
+    is_known = target is not NOT_REPORTED
+    said = (target.last_transition_time, pod.metadata.creation_timestamp) if is_known else times_of_conditions(pod)
+    times = (past_time(text, now) for text in said)
     return max((time for time in times if time is not None), default=now)
 
 

@@ -1,10 +1,10 @@
 """Finds containers that fail, and explains each: what the kubelet reports, whose container it is, and a remedy."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
@@ -13,9 +13,9 @@ from memcached_operator.findings import image_errors
 from memcached_operator.findings.image_errors import ImageError, error_of
 from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.kube.times import past_time
-from memcached_operator.world.pods import condition_of, is_active, is_ready
+from memcached_operator.world.pod import Container as Spec
+from memcached_operator.world.pod import ContainerStatus, Explained, Pod, Terminated, by_name
 from memcached_operator.world.snapshot import NO_MESSAGES, Messages
 
 RECOVERY_PERIOD = 30.0
@@ -84,8 +84,8 @@ class Container:
 
     role: str
     """Its type, for messages."""
-    spec: Mapping[str, Any]
-    status: Mapping[str, Any]
+    spec: Spec
+    status: ContainerStatus
     own_container: OwnContainer | None
     """The fields that govern it; None if it is not part of the kind's pods."""
     once: bool = False
@@ -94,7 +94,7 @@ class Container:
     @property
     def name(self) -> str:
         """The name in its status, by which `spec` was found."""
-        return self.status["name"]
+        return self.status.name
 
     @property
     def title(self) -> str:
@@ -102,50 +102,44 @@ class Container:
         return f"{self.role} {texts.name(self.name)}"
 
 
-def containers_of(pod: Object, rules: PodRules) -> Iterator[Container]:
+def containers_of(pod: Pod, rules: PodRules) -> Iterator[Container]:
     """The containers of a pod with a status, in the order in which they start.
 
     Ephemeral containers are left out: they are for debugging, and a pod is ready without them.
     """
-    for part, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
-        specs = {spec["name"]: spec for spec in nested_list(pod, "spec", part)}
-        for status in nested_list(pod, "status", statuses):
-            spec = specs.get(status["name"], {})
-            if part == "containers":
-                yield Container("container", spec, status, rules.own_container(pod, status["name"]))
-            elif spec.get("restartPolicy") == "Always":
-                yield Container("sidecar container", spec, status, None)
-            else:
-                yield Container("init container", spec, status, None, once=True)
+    for spec, status in pod.init_containers:
+        is_sidecar = spec.restart_policy == "Always"
+        yield Container("sidecar container" if is_sidecar else "init container", spec, status, None, not is_sidecar)
+    for spec, status in pod.containers:
+        yield Container("container", spec, status, rules.own_container(pod, status.name))
 
 
-def failures(pods: Iterable[Object], now: datetime, rules: PodRules, known: Messages = NO_MESSAGES) -> list[Failure]:
+def failures(pods: Iterable[Pod], now: datetime, rules: PodRules, known: Messages = NO_MESSAGES) -> list[Failure]:
     """One failure per failing container, in the order of the pods' names.
 
     `known`: the Events about the pods, for a kubelet that does not repeat why an image was not pulled.
     """
     found: list[Failure] = []
-    for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
-        if is_active(pod):
+    for pod in by_name(pods):
+        if pod.is_active:
             explained = (_failure(pod, container, now, rules, known) for container in containers_of(pod, rules))
             found += [failure for failure in explained if failure is not None]
     return found
 
 
-def logs(pod: Object, container: str, *, previous: bool = False) -> str:
+def logs(pod: Pod, container: str, *, previous: bool = False) -> str:
     """The command that shows the log of a container."""
-    meta = pod["metadata"]
     options = " --previous" if previous else ""
     # Only a forged status has a name that is not valid.
     of = f"-c {container}" if CONTAINER_NAME.fullmatch(container) else "--all-containers"
-    return f"kubectl logs{options} -n {meta.get('namespace')} {meta['name']} {of}"
+    return f"kubectl logs{options} -n {pod.metadata.namespace} {pod.name} {of}"
 
 
-def not_ours(pod: Object, rules: PodRules) -> str:
+def not_ours(pod: Pod, rules: PodRules) -> str:
     """The remedy for a container that is not part of the kind's pods."""
     running = any(
-        "running" in nested_map(status, "state") and rules.own_container(pod, status["name"]) is not None
-        for status in nested_list(pod, "status", "containerStatuses")
+        status.state.running is not None and rules.own_container(pod, status.name) is not None
+        for status in pod.status.container_statuses
     )
     loss = f"; {rules.loss}" if running and rules.loss else ""
     remedy = f"correct what adds it to the pod, such as a mutating webhook. To replace the pod, delete it{loss}"
@@ -157,9 +151,9 @@ def image_problem(container: str, image: str, cause: str, length: int = MAX_CAUS
     return f"the image {texts.name(image, MAX_IMAGE_LENGTH)} of {container} cannot be pulled: {stable(cause, length)}"
 
 
-def text_of(state: Mapping[str, Any]) -> str:
+def text_of(state: Explained) -> str:
     """What a state or a condition says: its message or, without one, its reason. At most MAX_READ characters."""
-    return (state.get("message") or state.get("reason") or "")[:MAX_READ]
+    return (state.message or state.reason)[:MAX_READ]
 
 
 def stable(text: str, length: int = MAX_CAUSE) -> str:
@@ -170,19 +164,19 @@ def stable(text: str, length: int = MAX_CAUSE) -> str:
     return texts.clause(same, length)
 
 
-def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, known: Messages) -> Failure | None:
+def _failure(pod: Pod, container: Container, now: datetime, rules: PodRules, known: Messages) -> Failure | None:
     """The failure of a container, if it has one."""
-    waiting = nested_map(container.status, "state", "waiting")
-    if waiting.get("reason") in IMAGE_REASONS:
+    waiting = container.status.waiting
+    if waiting.reason in IMAGE_REASONS:
         if rules.takes_back(pod, container.name, waiting):  # the plan reports it
             return None
         return Failure(c.IMAGE_UNAVAILABLE, _image_message(pod, container, waiting, rules, known))
-    if waiting.get("reason") in START_REASONS:
+    if waiting.reason in START_REASONS:
         return Failure(c.PODS_CRASHING, _start_message(pod, container, waiting, rules))
     terminated = _last_termination(container)
     if terminated is None or rules.is_planned(pod, container.name, terminated):
         return None
-    if terminated.get("reason") in TERMINATED_START_REASONS and not container.status.get("ready"):
+    if terminated.reason in TERMINATED_START_REASONS and not container.status.ready:
         return Failure(c.PODS_CRASHING, _start_message(pod, container, terminated, rules))
     clears_in = _recovers_in(pod, container.status, now)
     if clears_in == 0:
@@ -190,28 +184,28 @@ def _failure(pod: Object, container: Container, now: datetime, rules: PodRules, 
     return Failure(c.PODS_CRASHING, _crash_message(pod, container, terminated, rules), clears_in)
 
 
-def _last_termination(container: Container) -> Mapping[str, Any] | None:
+def _last_termination(container: Container) -> Terminated | None:
     """The last unexpected termination of the container, or None."""
-    last = nested_map(container.status, "lastState", "terminated")
-    terminated = nested_map(container.status, "state", "terminated") or last
+    last = container.status.last_state.terminated
+    terminated = container.status.state.terminated or last
     if container.once:
-        return terminated if terminated and terminated.get("exitCode") != 0 else None
+        return terminated if terminated and terminated.exit_code != 0 else None
     # Exit code 0 is unexpected too, unless the container has never been restarted. Its count can be reset.
-    restarted = last or container.status.get("restartCount", 0) > 0
-    return terminated if terminated and (terminated.get("exitCode") != 0 or restarted) else None
+    restarted = last or container.status.restart_count > 0
+    return terminated if terminated and (terminated.exit_code != 0 or restarted) else None
 
 
-def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float | None:
+def _recovers_in(pod: Pod, status: ContainerStatus, now: datetime) -> float | None:
     """Seconds until a restarted container counts as recovered: 0 if it does, None if it is not ready.
 
     Its pod must have been ready for RECOVERY_PERIOD. A pod can be not ready for another reason: then it counts that the
     container is ready, and has run for RECOVERY_PERIOD.
     """
-    if not status.get("ready"):
+    if not status.ready:
         return None
-    started = past_time(nested_map(status, "state", "running").get("startedAt"), now)
-    if is_ready(pod):
-        since = past_time(condition_of(pod, "Ready").get("lastTransitionTime"), now) or now
+    started = None if status.state.running is None else past_time(status.state.running.started_at, now)
+    if pod.is_ready:
+        since = past_time(pod.condition("Ready").last_transition_time, now) or now
         if started is not None:  # it can have recovered before its pod became ready
             since = min(since, started + timedelta(seconds=RECOVERY_PERIOD))
     else:
@@ -219,19 +213,17 @@ def _recovers_in(pod: Object, status: Mapping[str, Any], now: datetime) -> float
     return max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 
-def _image_message(
-    pod: Object, container: Container, waiting: Mapping[str, Any], rules: PodRules, known: Messages
-) -> str:
+def _image_message(pod: Pod, container: Container, waiting: Explained, rules: PodRules, known: Messages) -> str:
     # The image of the spec, because the status can have the one before.
-    image = container.spec.get("image") or container.status.get("image", "")
+    image = container.spec.image or container.status.image
     text = text_of(waiting)
     if image_errors.is_unexplained(waiting):
-        text = image_errors.reported(image, known.get(pod["metadata"]["uid"], ())) or text
+        text = image_errors.reported(image, known.get(pod.metadata.uid, ())) or text
     problem = image_problem(container.title, image, text)
-    return f"Pod {pod['metadata']['name']}: {problem}{_image_advice(pod, container, rules, error_of(text))}"
+    return f"Pod {pod.name}: {problem}{_image_advice(pod, container, rules, error_of(text))}"
 
 
-def _image_advice(pod: Object, container: Container, rules: PodRules, error: ImageError) -> str:
+def _image_advice(pod: Pod, container: Container, rules: PodRules, error: ImageError) -> str:
     """What follows the problem of an image."""
     own = container.own_container
     cause = f"; {error.cause}" if error.cause else ""
@@ -241,7 +233,7 @@ def _image_advice(pod: Object, container: Container, rules: PodRules, error: Ima
     return f"{cause}; {advice}" if advice else cause
 
 
-def _start_message(pod: Object, container: Container, state: Mapping[str, Any], rules: PodRules) -> str:
+def _start_message(pod: Pod, container: Container, state: Explained, rules: PodRules) -> str:
     cause = text_of(state)
     if container.own_container is None:
         advice = not_ours(pod, rules)
@@ -249,11 +241,11 @@ def _start_message(pod: Object, container: Container, state: Mapping[str, Any], 
         remedies = (remedy for error, remedy in container.own_container.start if error.search(cause))
         advice = rules.advice(next(remedies, NONE))
     end = f"; {advice}" if advice else ""
-    return f"Pod {pod['metadata']['name']}: {container.title} cannot be started: {stable(cause)}{end}"
+    return f"Pod {pod.name}: {container.title} cannot be started: {stable(cause)}{end}"
 
 
-def _crash_message(pod: Object, container: Container, terminated: Mapping[str, Any], rules: PodRules) -> str:
-    code, reason = terminated.get("exitCode", 0), terminated.get("reason", "Error")
+def _crash_message(pod: Pod, container: Container, terminated: Terminated, rules: PodRules) -> str:
+    code, reason = terminated.exit_code, terminated.reason or "Error"
     is_oom = reason == "OOMKilled"
     remedies = [] if is_oom else [f"see {logs(pod, container.name, previous=True)}"]
     if container.own_container is None:
@@ -262,4 +254,4 @@ def _crash_message(pod: Object, container: Container, terminated: Mapping[str, A
         remedies.append(rules.advice(container.own_container.memory))
     meaning = "" if container.own_container is None or is_oom else container.own_container.exits.get(code, "")
     problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)}){meaning and f': {meaning}'}"
-    return f"Pod {pod['metadata']['name']}: {problem}; {'; '.join(remedies)}"
+    return f"Pod {pod.name}: {problem}; {'; '.join(remedies)}"

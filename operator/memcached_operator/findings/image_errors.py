@@ -7,15 +7,14 @@ Before Kubernetes 1.32, the status of a pod has no error between two attempts. T
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from memcached_api.image import MAX_LENGTH
 from memcached_api.remedies import Action, Remedy, corrected
-from memcached_operator.findings.rules import OwnContainer, specs_of
-from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.world.pods import is_active
+from memcached_operator.findings.rules import OwnContainer
+from memcached_operator.world.pod import Explained, Pod, by_name
 from memcached_operator.world.snapshot import Message
 
 RETRIES: Final = "and the kubelet tries again by itself"
@@ -125,15 +124,15 @@ def error_of(text: str) -> ImageError:
     return next((error for error in ERRORS if error.says.search(text)), OTHER)
 
 
-def is_unexplained(waiting: Mapping[str, Any]) -> bool:
+def is_unexplained(waiting: Explained) -> bool:
     """Whether the state of a container that waits for its image does not say why."""
-    return _BACK_OFF.fullmatch((waiting.get("message") or "")[:MAX_TEXT]) is not None
+    return _BACK_OFF.fullmatch(waiting.message[:MAX_TEXT]) is not None
 
 
-def unexplained(pods: Iterable[Object]) -> list[tuple[Object, frozenset[str]]]:
+def unexplained(pods: Iterable[Pod]) -> list[tuple[Pod, frozenset[str]]]:
     """The pods with such containers, by name, and the images for which these wait."""
-    lacking = {pod["metadata"]["name"]: (pod, frozenset(_unexplained(pod))) for pod in pods if is_active(pod)}
-    return [lacking[name] for name in sorted(lacking) if lacking[name][1]]
+    lacking = ((pod, frozenset(_unexplained(pod))) for pod in by_name(pods) if pod.is_active)
+    return [each for each in lacking if each[1]]
 
 
 def subject(text: str, images: Collection[str]) -> str | None:
@@ -148,10 +147,8 @@ def reported(image: str, messages: Iterable[Message]) -> str:
     return text[found.end() :] if (found := _FAILED.match(text)) else ""
 
 
-def _unexplained(pod: Object) -> Iterator[str]:
+def _unexplained(pod: Pod) -> Iterator[str]:
     """The images of the containers whose state does not say why they wait."""
-    for part, statuses in (("initContainers", "initContainerStatuses"), ("containers", "containerStatuses")):
-        for each in nested_list(pod, "status", statuses):
-            if is_unexplained(nested_map(each, "state", "waiting")):
-                images = (spec.get("image", "") for spec in specs_of(pod, part, each["name"]))
-                yield next(images, "") or each.get("image", "")
+    for spec, status in (*pod.init_containers, *pod.containers):
+        if is_unexplained(status.waiting):
+            yield spec.image or status.image

@@ -6,15 +6,13 @@ The operator has no permission on Secrets. A pod's status does not name the miss
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.findings.failures import Failure
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.kube.times import past_time, time_of
-from memcached_operator.world.pods import condition_of, is_active
+from memcached_operator.world.pod import NO_STATE, NOT_REPORTED, ContainerStatus, Pod, by_name
 from memcached_operator.world.snapshot import Message, Messages
 
 READ_PERIOD = 60.0
@@ -63,29 +61,28 @@ def subject(text: str) -> Hashable | None:
     return match and (match[0], _is_missing(text))
 
 
-def waiting(pods: Iterable[Object], now: datetime) -> list[tuple[str, float]]:
+def waiting(pods: Iterable[Pod], now: datetime) -> list[tuple[str, float]]:
     """The uids of the pods that wait for volumes, if there are any of Secrets, and the seconds, the longest first."""
-    times = ((since, _uid(pod)) for pod in _mounting(pods) if (since := _waits_since(pod, now)) is not None)
+    times = ((since, pod.metadata.uid) for pod in _mounting(pods) if (since := _waits_since(pod, now)) is not None)
     return [(uid, (now - since).total_seconds()) for since, uid in sorted(times)]
 
 
-def mounted(pods: Iterable[Object]) -> list[Object]:
+def mounted(pods: Iterable[Pod]) -> list[Pod]:
     """The pods that have their volumes, if there are any of Secrets."""
-    return sorted((pod for pod in _mounting(pods) if _mounted_since(pod) is not None), key=_uid)
+    return sorted((pod for pod in _mounting(pods) if _mounted_since(pod) is not None), key=lambda pod: pod.metadata.uid)
 
 
-def _mounting(pods: Iterable[Object]) -> Iterator[Object]:
-    return (pod for pod in pods if is_active(pod) and _secrets_by_volume(pod))
+def _mounting(pods: Iterable[Pod]) -> Iterator[Pod]:
+    return (pod for pod in pods if pod.is_active and _secrets_by_volume(pod))
 
 
-def failures(pods: Iterable[Object], known: Messages, now: datetime, rules: PodRules) -> list[Failure]:
+def failures(pods: Iterable[Pod], known: Messages, now: datetime, rules: PodRules) -> list[Failure]:
     """One failure per volume without its Secret, in the order of the pods' names. `known`: as of their Events."""
-    reported = (pod for pod in pods if known.get(_uid(pod)) and is_active(pod))
-    by_name = sorted(reported, key=lambda pod: pod["metadata"]["name"])
-    return [failure for pod in by_name for failure in _pod_failures(pod, known[_uid(pod)], now, rules)]
+    reported = by_name(pod for pod in pods if known.get(pod.metadata.uid) and pod.is_active)
+    return [failure for pod in reported for failure in _pod_failures(pod, known[pod.metadata.uid], now, rules)]
 
 
-def _pod_failures(pod: Object, messages: Iterable[Message], now: datetime, rules: PodRules) -> Iterator[Failure]:
+def _pod_failures(pod: Pod, messages: Iterable[Message], now: datetime, rules: PodRules) -> Iterator[Failure]:
     waits = _waits_since(pod, now) is not None
     since = None if waits else _mounted_since(pod)
     if not waits and since is None:
@@ -99,7 +96,7 @@ def _pod_failures(pod: Object, messages: Iterable[Message], now: datetime, rules
         clears_in = RECENT - max(0.0, (now - occurrence.seen).total_seconds())
         if clears_in > 0 and (text := _explanation(occurrence.text, secrets, mounted=not waits)):
             foreign = "" if rules.has_volume(volume) else f", which is not part of this {rules.kind},"
-            message = f"Pod {pod['metadata']['name']}: volume {texts.name(volume)}{foreign} {text}"
+            message = f"Pod {pod.name}: volume {texts.name(volume)}{foreign} {text}"
             yield Failure(c.SECRET_UNAVAILABLE, message, clears_in)
 
 
@@ -147,59 +144,48 @@ def _explanation(text: str, secrets: Mapping[str, frozenset[str]], *, mounted: b
     return f"{verb}: {'; '.join([', '.join(causes), *running, *remedies])}"
 
 
-def _secrets_by_volume(pod: Object) -> dict[str, dict[str, frozenset[str]]]:
+def _secrets_by_volume(pod: Pod) -> dict[str, dict[str, frozenset[str]]]:
     """The keys that a pod requires, by volume and Secret. Optional Secrets may be missing, so they are left out."""
     by_volume: dict[str, dict[str, frozenset[str]]] = {}
-    for volume in nested_list(pod, "spec", "volumes"):
-        secret_source = nested_map(volume, "secret")
-        sources = [(secret_source.get("secretName"), secret_source)]
-        for projection in nested_list(volume, "projected", "sources"):
-            source = nested_map(projection, "secret")
-            sources.append((source.get("name"), source))
+    for volume in pod.spec.volumes:
+        projections = volume.projected.sources if volume.projected else ()
         secrets: dict[str, frozenset[str]] = {}
-        for name, source in sources:
-            if name and not source.get("optional"):
-                keys = frozenset(item["key"] for item in nested_list(source, "items"))
-                secrets[name] = secrets.get(name, frozenset()) | keys
+        for source in (volume.secret, *(each.secret for each in projections)):
+            if source is not None and source.name and not source.optional:
+                secrets[source.name] = secrets.get(source.name, frozenset()).union(each.key for each in source.items)
         if secrets:
-            by_volume[volume["name"]] = secrets
+            by_volume[volume.name] = secrets
     return by_volume
 
 
-def _waits_since(pod: Object, now: datetime) -> datetime | None:
+def _waits_since(pod: Pod, now: datetime) -> datetime | None:
     """The time since which a scheduled pod waits for its volumes; None if it does not.
 
     A pod whose sandbox is created has its volumes (condition PodReadyToStartContainers), also while it pulls an image.
     """
-    scheduled, started = condition_of(pod, "PodScheduled"), condition_of(pod, "PodReadyToStartContainers")
-    if scheduled.get("status") != "True" or started.get("status") == "True":
+    scheduled, started = pod.condition("PodScheduled"), pod.condition("PodReadyToStartContainers")
+    if not scheduled.is_true or started.is_true:
         return None
     if not all(map(_is_creating, _containers(pod))):
         return None
     # After a restart of its node, a pod has waited since it lost its sandbox.
-    times = (past_time(condition.get("lastTransitionTime"), now) for condition in (scheduled, started) if condition)
+    times = (past_time(each.last_transition_time, now) for each in (scheduled, started) if each is not NOT_REPORTED)
     return max((since for since in times if since is not None), default=now)
 
 
-def _mounted_since(pod: Object) -> datetime | None:
+def _mounted_since(pod: Pod) -> datetime | None:
     """The time since which a pod has its volumes; None if that is unknown."""
-    started = condition_of(pod, "PodReadyToStartContainers")
-    if started.get("status") == "True" and (since := time_of(started.get("lastTransitionTime"))) is not None:
+    started = pod.condition("PodReadyToStartContainers")
+    if started.is_true and (since := time_of(started.last_transition_time)) is not None:
         return since
-    running = (nested_map(status, "state", "running").get("startedAt") for status in _containers(pod))
+    running = (each.state.running.started_at for each in _containers(pod) if each.state.running)
     return min((start for text in running if (start := time_of(text)) is not None), default=None)
 
 
-def _containers(pod: Object) -> list[Mapping[str, Any]]:
-    fields = ("initContainerStatuses", "containerStatuses")
-    return [status for name in fields for status in nested_list(pod, "status", name)]
+def _containers(pod: Pod) -> tuple[ContainerStatus, ...]:
+    return (*pod.status.init_container_statuses, *pod.status.container_statuses)
 
 
-def _is_creating(status: Mapping[str, Any]) -> bool:
+def _is_creating(status: ContainerStatus) -> bool:
     """True for a container that waits for its pod. Without a state, the kubelet has not reported it yet."""
-    state = nested_map(status, "state")
-    return not state or nested_map(state, "waiting").get("reason") in CREATING_REASONS
-
-
-def _uid(pod: Object) -> str:
-    return pod["metadata"]["uid"]
+    return status.state == NO_STATE or status.waiting.reason in CREATING_REASONS

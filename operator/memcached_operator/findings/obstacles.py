@@ -4,16 +4,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from memcached_api.remedies import Remedy
 from memcached_operator.findings.failures import Container, containers_of, failures, logs, stable, text_of
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import past_time, time_of
-from memcached_operator.world.pods import condition_of, has_completed, is_deleted, is_ready, is_unreported
+from memcached_operator.world.pod import NOT_REPORTED, Pod, by_name, times_of_conditions
 
 START_PERIOD: Final = timedelta(seconds=60)
 """The time that a pod may take for a step of its start or its deletion before the step is reported: what is normal must
@@ -44,12 +44,12 @@ class Obstacle:
     pod: str = ""
 
 
-def obstacles(pods: Iterable[Object], now: datetime, rules: PodRules) -> list[Obstacle]:
+def obstacles(pods: Iterable[Pod], now: datetime, rules: PodRules) -> list[Obstacle]:
     """One obstacle per pod that has one, in the order of the pods' names, then the last failure of a whole pod.
 
     Pods that no node takes for the same reason share one.
     """
-    known = sorted(pods, key=_name)
+    known = by_name(pods)
     found = [_obstacle(pod, now, rules) for pod in known]
     return list(_shared([each for each in (*found, _failed(known, now)) if each is not None]))
 
@@ -65,10 +65,10 @@ def _shared(found: Iterable[Obstacle]) -> Iterator[Obstacle]:
         yield Obstacle(f"{title}{message}", group[0].after)
 
 
-def _obstacle(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
-    if is_deleted(pod):
-        return None if is_ready(pod) else _being_deleted(pod, now)
-    if has_completed(pod) or is_ready(pod):
+def _obstacle(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
+    if pod.is_deleted:
+        return None if pod.is_ready else _being_deleted(pod, now)
+    if pod.has_completed or pod.is_ready:
         return None
     if failures([pod], now, rules):
         return None
@@ -76,18 +76,18 @@ def _obstacle(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
     return next((obstacle for obstacle in steps if obstacle is not None), None)
 
 
-def _unscheduled(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+def _unscheduled(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
     """A pod that the scheduler cannot place on a node, or must not."""
-    scheduled = condition_of(pod, "PodScheduled")
-    if scheduled.get("status") != "False":
+    scheduled = pod.condition("PodScheduled")
+    if scheduled.status != "False":
         return None
-    if scheduled.get("reason") != "SchedulingGated":
+    if scheduled.reason != "SchedulingGated":
         text = stable(PREEMPTION.sub("", text_of(scheduled)))
-        return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", pod=_name(pod))
-    gates = _names(gate["name"] for gate in nested_list(pod, "spec", "schedulingGates"))
+        return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", pod=pod.name)
+    gates = _names(gate["name"] for gate in pod.spec.scheduling_gates)
     remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"
-    message = f"pod {_name(pod)} waits for its scheduling gates {gates}. {remedy}"
-    return Obstacle(message, _left(pod["metadata"].get("creationTimestamp"), now))
+    message = f"pod {pod.name} waits for its scheduling gates {gates}. {remedy}"
+    return Obstacle(message, _left(pod.metadata.creation_timestamp, now))
 
 
 def _scheduling_remedy(text: str, rules: PodRules) -> str:
@@ -101,71 +101,72 @@ def _scheduling_remedy(text: str, rules: PodRules) -> str:
     return f"{end} {advice[:1].upper()}{advice[1:]}" if advice else ""
 
 
-def _initializing(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+def _initializing(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
     """A pod with an init container that does not end, or a sidecar container that does not become started."""
     for container in containers_of(pod, rules):
-        running = nested_map(container.status, "state").get("running")
-        initialized = container.status.get("ready" if container.once else "started")
+        running = container.status.state.running
+        initialized = container.status.ready if container.once else container.status.started
         if container.role != "container" and running is not None and not initialized:
-            message = f"pod {_name(pod)} waits for {_title(container, rules)}; see {logs(pod, container.name)}"
-            return Obstacle(message, _left(running.get("startedAt"), now))
+            message = f"pod {pod.name} waits for {_title(container, rules)}; see {logs(pod, container.name)}"
+            return Obstacle(message, _left(running.started_at, now))
     return None
 
 
-def _starting(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+def _starting(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
     """A pod with a container that is not created yet."""
-    states = [(container, nested_map(container.status, "state")) for container in containers_of(pod, rules)]
-    waiting = [container for container, state in states if not state.keys() & {"running", "terminated"}]
-    if states and not waiting:
+    containers = [*containers_of(pod, rules)]
+    waiting = [each for each in containers if not (each.status.state.running or each.status.state.terminated)]
+    if containers and not waiting:
         return None
-    scheduled, started = (condition_of(pod, name) for name in ("PodScheduled", "PodReadyToStartContainers"))
-    if scheduled.get("status") != "True":
+    scheduled, started = pod.condition("PodScheduled"), pod.condition("PodReadyToStartContainers")
+    if not scheduled.is_true:
         return None
-    meta = pod["metadata"]
-    see = f"see the Events in kubectl describe pod -n {meta.get('namespace')} {meta['name']}"
-    if started.get("status") == "True" and waiting:
-        message = f"pod {meta['name']} waits for the image of {_title(waiting[0], rules)}; {see}"
-        return Obstacle(message, _left(started.get("lastTransitionTime"), now))
-    accepted = condition_of(pod, "Ready")  # only a kubelet adds it
+    see = f"see the Events in kubectl describe pod -n {pod.metadata.namespace} {pod.name}"
+    if started.is_true and waiting:
+        message = f"pod {pod.name} waits for the image of {_title(waiting[0], rules)}; {see}"
+        return Obstacle(message, _left(started.last_transition_time, now))
+    accepted = pod.condition("Ready") is not NOT_REPORTED  # only a kubelet adds it
     cause = (
         f"its volumes or its network are not ready; {see}" if accepted else f"its node {_node(pod)} has not accepted it"
     )
-    return Obstacle(f"pod {meta['name']} has not started: {cause}", _left(scheduled.get("lastTransitionTime"), now))
+    return Obstacle(f"pod {pod.name} has not started: {cause}", _left(scheduled.last_transition_time, now))
 
 
-def _unready(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+def _unready(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
     """A pod with a container of another client that runs, but is not ready.
 
     The kind's own containers are left out: memcached is restarted then, and the rollout says what the agent waits for.
     """
     for container in containers_of(pod, rules):
-        if container.own_container is None and not container.once and not container.status.get("ready"):
-            message = f"pod {_name(pod)} waits until {_title(container, rules)}, is ready"
-            return Obstacle(f"{message}; see {logs(pod, container.name)}", _left(_since(pod, "Ready"), now))
+        if container.own_container is None and not container.once and not container.status.ready:
+            message = f"pod {pod.name} waits until {_title(container, rules)}, is ready"
+            return Obstacle(
+                f"{message}; see {logs(pod, container.name)}", _left(pod.condition("Ready").last_transition_time, now)
+            )
     return None
 
 
-def _gated(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:
+def _gated(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
     """A pod whose readiness gates are not met. No kind has one."""
-    gates = [gate["conditionType"] for gate in nested_list(pod, "spec", "readinessGates")]
-    unmet = [(gate, condition_of(pod, gate)) for gate in gates if condition_of(pod, gate).get("status") != "True"]
+    gates = [gate["conditionType"] for gate in pod.spec.readiness_gates]
+    unmet = [(gate, pod.condition(gate)) for gate in gates if not pod.condition(gate).is_true]
     if not unmet:
         return None
     gate, condition = unmet[0]
-    state = stable(text_of(condition) or condition.get("status") or "not set")
+    state = stable(text_of(condition) or condition.status or "not set")
     remedy = f"It is not part of this {rules.kind}: correct the controller that sets this condition of the pod"
-    message = f"pod {_name(pod)} waits for its readiness gate {_names([gate])} ({state}). {remedy}"
-    return Obstacle(message, _left(_since(pod, "ContainersReady"), now))
+    message = f"pod {pod.name} waits for its readiness gate {_names([gate])} ({state}). {remedy}"
+    return Obstacle(message, _left(pod.condition("ContainersReady").last_transition_time, now))
 
 
-def _unreported(pod: Object, now: datetime, rules: PodRules) -> Obstacle | None:  # noqa: ARG001 - one of STEPS
+def _unreported(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:  # noqa: ARG001 - one of STEPS
     """A pod whose node has stopped to report: the node lifecycle controller then changes only the condition Ready."""
-    if not is_unreported(pod):
+    if not pod.is_unreported:
         return None
-    return Obstacle(f"pod {_name(pod)} is not ready, because its node {_node(pod)} does not report its state")
+    return Obstacle(f"pod {pod.name} is not ready, because its node {_node(pod)} does not report its state")
 
 
-STEPS: Final[tuple[Callable[[Object, datetime, PodRules], Obstacle | None], ...]] = (
+STEPS: Final[tuple[Callable[[Pod, datetime, PodRules], Obstacle | None], ...]] = (
     _unscheduled,
     _initializing,
     _starting,
@@ -177,52 +178,51 @@ STEPS: Final[tuple[Callable[[Object, datetime, PodRules], Obstacle | None], ...]
 
 
 def blocked_by(obj: Object) -> str:
-    """The finalizers that block the deletion of an object, as a clause; empty without one.
-
-    Those of the garbage collector are left out: it only waits for the dependents.
-    """
+    """The finalizers that block the deletion of an object, as a clause; empty without one."""
     meta = obj["metadata"]
-    finalizers = [name for name in meta.get("finalizers") or () if name not in COLLECTOR_FINALIZERS]
-    if not finalizers or not meta.get("deletionTimestamp"):
+    return _blocked_by(meta.get("finalizers") or ()) if meta.get("deletionTimestamp") else ""
+
+
+def _blocked_by(names: Iterable[str]) -> str:
+    """The same. Those of the garbage collector are left out: it only waits for the dependents."""
+    finalizers = [name for name in names if name not in COLLECTOR_FINALIZERS]
+    if not finalizers:
         return ""
     if len(finalizers) == 1:
         return f"its finalizer {_names(finalizers)} blocks it"
     return f"its finalizers {_names(finalizers)} block it"
 
 
-def _being_deleted(pod: Object, now: datetime) -> Obstacle | None:
+def _being_deleted(pod: Pod, now: datetime) -> Obstacle | None:
     """A pod that still exists long after the end of its grace period."""
-    meta = pod["metadata"]
-    end = time_of(meta["deletionTimestamp"])
+    end = time_of(pod.metadata.deletion_timestamp)
     if end is None:
         return None
-    cause = blocked_by(pod)
+    cause = _blocked_by(pod.metadata.finalizers)
     if not cause:
-        command = f"kubectl delete pod --force --wait=false -n {meta.get('namespace')} {meta['name']}"
+        command = f"kubectl delete pod --force --wait=false -n {pod.metadata.namespace} {pod.name}"
         cause = f"its node {_node(pod)} does not confirm it. Only if that node is switched off, run {command}"
-    disruption = condition_of(pod, "DisruptionTarget").get("message") or nested_map(pod, "status").get("message")
+    disruption = pod.condition("DisruptionTarget").message or pod.status.message
     reason = f" ({stable(disruption)})" if disruption else ""
     left = (end - now + START_PERIOD).total_seconds()  # not end + …, which overflows in the year 9999
-    return Obstacle(f"pod {meta['name']} is still being deleted{reason}: {cause}", max(0.0, left))
+    return Obstacle(f"pod {pod.name} is still being deleted{reason}: {cause}", max(0.0, left))
 
 
-def _failed(pods: Iterable[Object], now: datetime) -> Obstacle | None:
+def _failed(pods: Iterable[Pod], now: datetime) -> Obstacle | None:
     """The last pod that a node has evicted or rejected. Its name is left out, because the next one has another."""
-    failed = [(at, pod["status"]) for pod in pods if (at := _failed_at(pod, now)) is not None]
+    failed = [(at, pod.status) for pod in pods if (at := _failed_at(pod, now)) is not None]
     if not failed:
         return None
     _, status = max(failed, key=lambda entry: entry[0])
-    text = f": {stable(status['message'])}" if status.get("message") else ""
-    return Obstacle(f"a pod failed with the reason {texts.name(status['reason'])}{text}")
+    text = f": {stable(status.message)}" if status.message else ""
+    return Obstacle(f"a pod failed with the reason {texts.name(status.reason)}{text}")
 
 
-def _failed_at(pod: Object, now: datetime) -> datetime | None:
+def _failed_at(pod: Pod, now: datetime) -> datetime | None:
     """The time at which a pod failed as a whole, if that was a short time ago."""
-    status = nested_map(pod, "status")
-    if status.get("phase") != "Failed" or not status.get("reason"):
+    if pod.status.phase != "Failed" or not pod.status.reason:
         return None
-    texts = [condition.get("lastTransitionTime") for condition in nested_list(pod, "status", "conditions")]
-    times = [past_time(text, now) for text in (*texts, pod["metadata"].get("creationTimestamp"))]
+    times = [past_time(text, now) for text in times_of_conditions(pod)]
     at = max((time for time in times if time is not None), default=None)
     return at if at is not None and now - at < PROGRESS_DEADLINE else None
 
@@ -237,19 +237,11 @@ def _names(names: Iterable[str]) -> str:
     return " and ".join([", ".join(listed[:MAX_NAMES]), *more])
 
 
-def _since(pod: Object, condition: str) -> Any:
-    return condition_of(pod, condition).get("lastTransitionTime")
-
-
-def _left(since: Any, now: datetime) -> float:
+def _left(since: str | None, now: datetime) -> float:
     """Seconds until a step has taken START_PERIOD."""
     begun = past_time(since, now) or now
     return max(0.0, (START_PERIOD - (now - begun)).total_seconds())
 
 
-def _node(pod: Object) -> str:
-    return texts.name(nested_map(pod, "spec").get("nodeName", ""), MAX_NAME)
-
-
-def _name(pod: Object) -> str:
-    return pod["metadata"]["name"]
+def _node(pod: Pod) -> str:
+    return texts.name(pod.spec.node_name, MAX_NAME)

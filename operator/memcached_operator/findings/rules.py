@@ -7,6 +7,7 @@ from typing import Any
 
 from memcached_api.remedies import NONE, Action, Remedy, text_of
 from memcached_operator.kube.resource import Object, nested_list, nested_map
+from memcached_operator.world.pod import Explained, Pod, Terminated
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,8 @@ class PodRules:
     containers: Mapping[str, OwnContainer] = field(default_factory=dict[str, OwnContainer])
     loss: str = ""
     loss_by: Callable[[Sequence[Action]], str] = lambda _actions: ""
-    is_planned: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
-    takes_back: Callable[[Object, str, Mapping[str, Any]], bool] = lambda _pod, _name, _state: False
+    is_planned: Callable[[Pod, str, Terminated], bool] = lambda _pod, _name, _state: False
+    takes_back: Callable[[Pod, str, Explained], bool] = lambda _pod, _name, _state: False
     surge: Remedy = NONE
     template: Mapping[str, Any] | None = None
     scheduling: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
@@ -58,7 +59,7 @@ class PodRules:
         template = nested_map(workload or {}, "spec", "template")
         return replace(self, template=template or None)
 
-    def own_container(self, pod: Object, name: str) -> OwnContainer | None:
+    def own_container(self, pod: Pod, name: str) -> OwnContainer | None:
         """The fields for a container of a pod; None if the container is not part of the kind's pods.
 
         Another client can add a container with the same name, if the pod template has none.
@@ -66,7 +67,7 @@ class PodRules:
         row = self.containers.get(name)
         if row is None or self.template is None or name in names_of(self.template, "containers"):
             return row
-        ports = {port.get("name") for spec in specs_of(pod, "containers", name) for port in nested_list(spec, "ports")}
+        ports = {port.name for port in pod.container(name).ports}
         return row if row.ports and row.ports <= ports else None
 
     def advice(self, *remedies: Remedy) -> str:
@@ -85,10 +86,5 @@ class PodRules:
 
 
 def names_of(obj: Mapping[str, Any], part: str) -> set[str]:
-    """The names in a list of the spec of a pod or of a pod template."""
+    """The names in a list of the spec of a pod template."""
     return {entry["name"] for entry in nested_list(obj, "spec", part)}
-
-
-def specs_of(pod: Mapping[str, Any], part: str, name: str) -> list[Mapping[str, Any]]:
-    """The entries with this name in a list of the spec of a pod: at most one."""
-    return [entry for entry in nested_list(pod, "spec", part) if entry["name"] == name]

@@ -8,7 +8,7 @@ import msgspec
 
 from memcached_operator.kube.resource import Object
 
-UNSTORED: Mapping[tuple[str, ...], Any] = {
+UNSTORED: Mapping[tuple[str, ...], object] = {
     ("spec", "paused"): False,
     ("spec", "minReadySeconds"): 0,
     ("spec", "externalIPs"): [],
@@ -41,12 +41,12 @@ MERGE_KEYS = (("uid",), ("port", "protocol"), ("containerPort", "protocol"), ("n
 """The merge keys of lists: owner references, ports of a Service, ports of a container, and all other named entries."""
 
 
-def fingerprint(obj: Any) -> str:
+def fingerprint(obj: object) -> str:
     """16 hex digits of a hash of the whole object. It must stay the same: annotations of pods and workloads have it."""
     return digest(encoded(obj))
 
 
-def encoded(obj: Any) -> bytes:
+def encoded(obj: object) -> bytes:
     """The object as JSON, with the fields in alphabetical order."""
     return msgspec.json.encode(obj, order="deterministic")
 
@@ -56,7 +56,7 @@ def digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def covers(live: Any, desired: Any, path: tuple[str, ...] = ()) -> bool:
+def covers(live: object, desired: object, path: tuple[str, ...] = ()) -> bool:
     """True if `live` has every desired value: if `projection(live, desired)` equals `desired`.
 
     Additional values in `live` are ignored. `path`: the names of the fields above. It builds nothing and ends at the
@@ -85,12 +85,12 @@ def _covers_fields(live: Object, desired: Object, path: tuple[str, ...]) -> bool
     return True
 
 
-def _is_absent(path: tuple[str, ...], name: str, value: Any) -> bool:
+def _is_absent(path: tuple[str, ...], name: str, value: object) -> bool:
     """Whether a live object without a field has its desired value."""
     return UNSTORED.get((*path, name)) == value
 
 
-def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
+def projection(live: object, desired: object, path: tuple[str, ...] = ()) -> object:
     """The values of `live` at the paths of `desired`, in the order of `desired`. Paths missing in `live` are omitted.
 
     Lists are matched by MERGE_KEYS, as the API server merges them. Other lists are matched item by item if they have
@@ -106,8 +106,8 @@ def projection(live: Any, desired: Any, path: tuple[str, ...] = ()) -> Any:
     return cast("Any", live)
 
 
-def _project_fields(live: Object, desired: Object, path: tuple[str, ...]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
+def _project_fields(live: Object, desired: Object, path: tuple[str, ...]) -> dict[str, object]:
+    fields: dict[str, object] = {}
     for name, value in desired.items():
         if name in ALLOCATED_FIELDS and not value:
             fields[name] = value
@@ -122,7 +122,7 @@ _MISSING: Final = object()
 """Stands for a live item that does not exist."""
 
 
-def _pairs(live: list[Any], desired: list[Any]) -> list[tuple[Any, Any]] | None:
+def _pairs(live: list[object], desired: list[object]) -> list[tuple[object, object]] | None:
     """Each desired item after its live one, or after _MISSING; None for lists that cannot be matched."""
     for merge_key in MERGE_KEYS:
         if not desired or not isinstance(desired[0], dict) or merge_key[0] not in desired[0]:
@@ -138,7 +138,7 @@ _IN_LIST = ("[]",)
 """The path of an item of a list; UNSTORED has none."""
 
 
-def _by_merge_key(merge_key: tuple[str, ...], items: list[Any]) -> dict[tuple[Any, ...], Any]:
+def _by_merge_key(merge_key: tuple[str, ...], items: list[object]) -> dict[tuple[object, ...], object]:
     """The items by merge key. Items whose merge key is not a number or a string in each part are left out."""
     maps = [cast("Object", item) for item in items if isinstance(item, dict)]
     keyed = [(tuple(item.get(part) for part in merge_key), item) for item in maps]

@@ -16,7 +16,7 @@ def time_of(value: Any) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
-def past_time(value: Any, now: datetime) -> datetime | None:
+def past_time(value: object, now: datetime) -> datetime | None:
     """A time in the format of Kubernetes; None if it is missing, invalid or later than `now`, as of a fast clock."""
     time = time_of(value)
     return time if time is not None and time <= now else None

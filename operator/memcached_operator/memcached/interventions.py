@@ -13,6 +13,7 @@ from memcached_operator.kube.times import past_time, time_of
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
 from memcached_operator.world.forms import VPA_IN_PLACE, VPA_UPDATES
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Snapshot
 
 RESTARTED: Final = "RestartedByKubectl"
@@ -69,7 +70,7 @@ def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[I
     if not pods:
         return
     at, pod = max(pods, key=lambda each: each[0])
-    updates = nested_map(pod, "metadata", "annotations").get(VPA_UPDATES, "")
+    updates = pod.metadata.annotations.get(VPA_UPDATES, "")
     name = updates.partition(" updated by ")[2].partition(":")[0]
     vpa = f"VerticalPodAutoscaler {texts.name(name)}" if name else "A VerticalPodAutoscaler"
     what = f"{vpa} changes the resources of the pods. Depending on its mode, it also evicts pods, whose items are lost"
@@ -77,7 +78,7 @@ def _vertical_autoscaling(snapshot: Snapshot, now: datetime) -> Iterator[tuple[I
     yield Intervention(VPA, f"{what}. Set its spec.updatePolicy.updateMode to Off, and {remedy}"), at
 
 
-def _changed_by_vpa(pod: Object) -> datetime | None:
+def _changed_by_vpa(pod: Pod) -> datetime | None:
     """The time at which a pod was created that a VerticalPodAutoscaler has changed; None for another pod."""
-    changed = nested_map(pod, "metadata", "annotations").keys() & {VPA_UPDATES, VPA_IN_PLACE}
-    return time_of(pod["metadata"].get("creationTimestamp")) if changed else None
+    changed = pod.metadata.annotations.keys() & {VPA_UPDATES, VPA_IN_PLACE}
+    return time_of(pod.metadata.creation_timestamp) if changed else None

@@ -56,7 +56,6 @@ from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget
 from memcached_operator.parts.pod_monitor import https_fields, pod_monitor, wanted_pod_monitor
 from memcached_operator.parts.tls import certificate_secret
 from memcached_operator.parts.workloads.children import inheriting, with_metadata
-from memcached_operator.world.pods import has_completed
 from memcached_operator.world.snapshot import Snapshot
 
 CREATION_DELAY, CONFLICT_DELAY = 0.5, 10.0
@@ -186,7 +185,7 @@ def _network_policy(snapshot: Snapshot, spec: MemcachedSpec, ports: Ports, workl
     """
     if spec.network_policy is None:
         return ()
-    in_use = (ports, *(memcached_ports(pod["spec"]) for pod in snapshot.pods if not has_completed(pod)))
+    in_use = (ports, *(memcached_ports(pod) for pod in snapshot.pods if not pod.has_completed))
     opened = list(dict.fromkeys(port for pod_ports in in_use for port in pod_ports if port is not None))
     metrics = is_enabled(spec.monitoring) and has_agent(workload) and METRICS_PORT not in opened
     return (network_policy(snapshot.cr, APP_NAME, COMPONENT, opened, spec.network_policy, metrics=metrics),)

@@ -31,7 +31,6 @@ from memcached_operator.parts.containers import SURGE
 from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import WorkloadState, workload_state
-from memcached_operator.world.pods import has_run
 from memcached_operator.world.snapshot import Snapshot
 
 
@@ -69,7 +68,7 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
         "Memcached",
         CONTAINERS,
         LOSS,
-        loss_with(spec) if workload_rollout.ready or has_run(snapshot.pods, CONTAINER) else no_loss,
+        loss_with(spec) if workload_rollout.ready or _has_run(snapshot) else no_loss,
         is_planned_end,
         taken_back,
         scheduling=SCHEDULING,
@@ -80,6 +79,11 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     resume = f"{pause.remedy(snapshot.cr)}{THIS_REPLACES if replaces else ''}"
     reported = replace(outcome, notices=(*outcome.notices, *_removed_fields(snapshot, outcome)))
     return workload_state(workload_rollout, snapshot, reported, now, rules=rules, resume=resume)
+
+
+def _has_run(snapshot: Snapshot) -> bool:
+    """Whether a memcached has been started."""
+    return any(pod.container_status(CONTAINER).has_run for pod in snapshot.pods)
 
 
 def _has_outdated(rollout: Rollout) -> bool:

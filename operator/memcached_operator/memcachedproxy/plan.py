@@ -11,7 +11,7 @@ from memcached_api.memcachedproxy.types import MemcachedProxySpec, needs_agent
 from memcached_api.shared.monitoring import is_enabled
 from memcached_operator.engine.kind import Plan, invalid, kept_violations
 from memcached_operator.findings.finding import Problem
-from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object, nested_list
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object
 from memcached_operator.kube.times import earliest, past_time
 from memcached_operator.memcachedproxy import capacity
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
@@ -29,7 +29,6 @@ from memcached_operator.parts.other_budgets import budget_notices, may_have_budg
 from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.parts.pod_monitor import pod_monitor, wanted_pod_monitor
 from memcached_operator.parts.workloads.children import inheriting, with_metadata
-from memcached_operator.world.pods import has_completed
 from memcached_operator.world.snapshot import Snapshot
 
 ANNOUNCE_DELAY: Final = 1.0
@@ -195,11 +194,6 @@ def _network_policy(snapshot: Snapshot, spec: MemcachedProxySpec) -> Iterator[Ob
 def _ports(snapshot: Snapshot, spec: MemcachedProxySpec) -> list[int]:
     """The ports of the spec and of all existing pods: clients need both until a rollout has ended."""
     existing = (
-        port["containerPort"]
-        for pod in snapshot.pods
-        if not has_completed(pod)
-        for container in nested_list(pod, "spec", "containers")
-        if container["name"] == CONTAINER
-        for port in nested_list(container, "ports")
+        port.container_port for pod in snapshot.pods if not pod.has_completed for port in pod.container(CONTAINER).ports
     )
     return list(dict.fromkeys((spec.port, *existing)))

@@ -24,7 +24,6 @@ from memcached_operator.kube.resource import Object, Resource, nested_list, nest
 from memcached_operator.kube.selectors import Selector
 from memcached_operator.world.kind import Reference
 from memcached_operator.world.knowledge import State
-from memcached_operator.world.pods import condition_of
 from memcached_operator.world.snapshot import Snapshot
 
 MEMCACHEDS: Final = Resource("cache.example.com", "v1", "Memcached", "memcacheds")
@@ -92,7 +91,8 @@ def reads(obj: Object) -> Cache:
     addresses, ready = status.get("servers"), status.get("readyReplicas")
     slots = _slots(meta["name"], addresses)
     servers, size = len(addresses) if slots is not None and is_array(addresses) else 0, spec.get("size")
-    available = condition_of(obj, c.AVAILABLE).get("status")
+    conditions = nested_list(obj, "status", "conditions")
+    available = next((each.get("status") for each in conditions if each["type"] == c.AVAILABLE), None)
     is_current = status.get("observedGeneration") == meta.get("generation")
     tls, image = spec.get("tls"), spec.get("image")
     return Cache(

@@ -32,8 +32,13 @@ class Ring:
 
 
 def ring_of(obj: Mapping[str, Any]) -> Ring | None:
-    """The ring in the annotation of a pod or a pod template. None without a valid one: another client can change it."""
-    name, _, rest = nested_map(obj, "metadata", "annotations").get(RING_ANNOTATION, "").partition("/")
+    """The ring of a pod template, or of a pod as the API server returns it; None without a valid one."""
+    return ring_in(nested_map(obj, "metadata", "annotations"))
+
+
+def ring_in(annotations: Mapping[str, str]) -> Ring | None:
+    """The ring in annotations; None without a valid one, because another client can change it."""
+    name, _, rest = annotations.get(RING_ANNOTATION, "").partition("/")
     uid, _, servers = rest.partition("/")
     is_number = servers.isdecimal() and servers.isascii() and len(servers) <= len(str(MAX_SLOTS))
     is_name = len(name) <= MAX_NAME_LENGTH and matches(LABEL, name)

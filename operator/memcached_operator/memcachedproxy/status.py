@@ -15,7 +15,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nest
 from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.references import shows
-from memcached_operator.memcachedproxy.ring import Ring, ring_of
+from memcached_operator.memcachedproxy.ring import Ring, ring_in, ring_of
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import CORRECT, target_of
 from memcached_operator.parts import pause
@@ -24,6 +24,7 @@ from memcached_operator.parts.dns import host
 from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import workload_state
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Listed, Snapshot
 
 TRAFFIC_REMOVED: Final = (
@@ -92,7 +93,7 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
 def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
     """The largest number of slots that is known to be in use, or is used next, by Memcached."""
     live = snapshot.workload(DEPLOYMENTS)
-    rings = [*map(ring_of, snapshot.pods), *(snapshot.read_by(RINGS) or ()), _announced(snapshot, spec)]
+    rings = [*map(_ring, snapshot.pods), *(snapshot.read_by(RINGS) or ()), _announced(snapshot, spec)]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
     servers: dict[str, int] = {}
@@ -103,7 +104,7 @@ def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]
 
 def _has_unknown(snapshot: Snapshot) -> bool:
     """Whether a pod has no ring: something has removed it, so the pod may use any slot."""
-    return None in (*map(ring_of, snapshot.pods), *(snapshot.read_by(RINGS) or ()))
+    return None in (*map(_ring, snapshot.pods), *(snapshot.read_by(RINGS) or ()))
 
 
 def _needs_list(snapshot: Snapshot) -> bool:
@@ -119,14 +120,18 @@ def _needs_list(snapshot: Snapshot) -> bool:
     return is_lower and (live is None or is_updated) and not _has_unknown(snapshot)
 
 
-RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, ring_of)
+def _ring(pod: Pod) -> Ring | None:
+    return ring_in(pod.metadata.annotations)
+
+
+RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, _ring)
 """The rings of all pods: a Memcached must not lose a slot while a pod exists whose event is late."""
 
 
 def _unknown_rings(snapshot: Snapshot) -> Iterator[str]:
     """A notice that slots are kept for pods without a ring."""
     if _has_unknown(snapshot):
-        names = sorted(pod["metadata"]["name"] for pod in snapshot.pods if ring_of(pod) is None)
+        names = sorted(pod.name for pod in snapshot.pods if _ring(pod) is None)
         pod = f"Pod {names[0]}" if names else "A pod"
         verb = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
         yield f"{pod}{verb} no valid annotation {RING_ANNOTATION}, so no slot of the Memcached is removed. {CORRECT}"

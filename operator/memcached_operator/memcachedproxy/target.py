@@ -9,7 +9,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, Object
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, Cache, Slots, cache_of, obstacle, shows
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 from memcached_operator.world.kind import Reference
-from memcached_operator.world.pods import has_completed
+from memcached_operator.world.pod import has_completed
 from memcached_operator.world.snapshot import Snapshot
 
 CORRECT: Final = "Correct the policy or the client that removes or changes it"

@@ -11,8 +11,7 @@ from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNO
 from memcached_api.image import is_reference
 from memcached_api.images import Images
 from memcached_api.shared.agent import Agent
-from memcached_operator.findings.rules import specs_of
-from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 
 @dataclass(frozen=True)
@@ -56,8 +55,8 @@ def forged_notices(choice: Chosen, live: Object) -> Iterator[str]:
 
 def live_image(live: Object | None, container: str) -> str:
     """The image of a container in a workload, which a pause keeps; empty without one."""
-    template = nested_map(live or {}, "spec", "template")
-    return next((each["image"] for each in specs_of(template, "containers", container)), "")
+    containers = nested_list(live or {}, "spec", "template", "spec", "containers")
+    return next((each["image"] for each in containers if each["name"] == container), "")
 
 
 def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION) -> str | None:

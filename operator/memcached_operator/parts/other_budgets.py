@@ -7,7 +7,7 @@ from typing import Final
 
 from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, nested_map
+from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS
 from memcached_operator.kube.times import past_time
 from memcached_operator.world.other_budgets import LIST_PERIOD, list_period
 from memcached_operator.world.snapshot import Snapshot
@@ -74,7 +74,7 @@ def _selecting(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
     """
     if not snapshot.budgets:
         return None
-    different = _different([labels, *(nested_map(pod, "metadata", "labels") for pod in snapshot.pods)])
+    different = _different([labels, *(pod.metadata.labels for pod in snapshot.pods)])
     shared = _different({key: text for key, text in each.items() if key not in PER_POD} for each in different)
     left = MAX_COMPARISONS
     for budget in snapshot.budgets:

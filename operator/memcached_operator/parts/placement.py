@@ -32,7 +32,7 @@ _DEFAULTS = {"serviceAccountName": DEFAULT_ACCOUNT, "terminationGracePeriodSecon
 """Values that Kubernetes sets itself: with and without them, the pods are the same."""
 
 
-def placement(pod: PodSpec, selector: dict[str, str]) -> dict[str, Any]:
+def placement(pod: PodSpec, selector: dict[str, str]) -> dict[str, object]:
     """The fields of a pod spec. `selector`: the labels of the object's pods."""
     fields = {name: value for name, value in msgspec.to_builtins(pod).items() if value != _DEFAULTS.get(name)}
     fields.pop("securityContext", None)
@@ -43,18 +43,18 @@ def placement(pod: PodSpec, selector: dict[str, str]) -> dict[str, Any]:
     return fields
 
 
-def _constraint(constraint: TopologySpreadConstraint, selector: dict[str, str]) -> dict[str, Any]:
+def _constraint(constraint: TopologySpreadConstraint, selector: dict[str, str]) -> dict[str, object]:
     """A constraint; without a selector, for the object's pods: one without a selector would count no pods."""
     return {"labelSelector": {"matchLabels": selector}} | msgspec.to_builtins(constraint)
 
 
-def lacks_label_keys(pod: PodSpec, live: Any) -> bool:
+def lacks_label_keys(pod: PodSpec, live: object) -> bool:
     """Whether an applied affinity is that of the spec without its label keys, as API servers before 1.31 store it."""
     affinity = msgspec.to_builtins(pod.affinity)
     return live != affinity and live == _without_label_keys(affinity)
 
 
-def _without_label_keys(value: Any) -> Any:
+def _without_label_keys(value: object) -> object:
     if isinstance(value, list):
         return [_without_label_keys(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):
@@ -75,11 +75,11 @@ def pod_metadata(
     return {"labels": metadata.labels, "annotations": {**metadata.annotations, **restarted, **annotations}}
 
 
-def strategy(rollout: Rollout | None) -> dict[str, Any]:
+def strategy(rollout: Rollout | None) -> dict[str, object]:
     """The fields of a Deployment's spec about rollouts."""
     if rollout is None:
         return {}
-    fields: dict[str, Any] = {} if rollout.paused is None else {"paused": rollout.paused}
+    fields: dict[str, object] = {} if rollout.paused is None else {"paused": rollout.paused}
     if rollout.min_ready_seconds:
         fields["minReadySeconds"] = rollout.min_ready_seconds
         # Kubernetes rejects a deadline that is not greater than minReadySeconds.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
+from memcached_operator.world.pod import Head
 
 Part = TypeVar("Part")
 
@@ -37,7 +38,7 @@ class WorkloadType(Protocol):
         """The resource of the workload."""
         ...
 
-    def owns(self, pod: Object, workload: Object) -> bool:
+    def owns(self, pod: Head, workload: Object) -> bool:
         """True if the pod belongs to this workload. Labels alone, as on a copied pod, are not enough."""
         ...
 

@@ -10,7 +10,7 @@ from memcached_operator.kube.resource import PODS, Key, Object, Resource, contro
 from memcached_operator.world import forms
 from memcached_operator.world.forms import Kept
 from memcached_operator.world.kind import WatchedKind
-from memcached_operator.world.pods import has_completed, is_deleted
+from memcached_operator.world.pod import has_completed
 from memcached_operator.world.store import IndexKey, Store
 
 MAX_POD: Final = 8192
@@ -51,14 +51,17 @@ class Retention:
         """True for most completed pods. Evicted ones stay until they are deleted, and must not displace the others."""
         if resource != PODS or not has_completed(obj):
             return False
-        is_held = is_deleted(obj) and bool(obj["metadata"].get("finalizers"))
+        meta = obj["metadata"]
+        is_held = bool(meta.get("deletionTimestamp") and meta.get("finalizers"))
         return not is_held and self.only_newest_of(resource, obj) is None
 
     def only_newest_of(self, resource: Resource, obj: Object) -> IndexKey | None:
         """The pods of a controller that were evicted, or rejected by their nodes: a plan reports the last reason."""
-        if resource != PODS or not has_completed(obj) or is_deleted(obj) or not obj["status"].get("reason"):
+        if resource != PODS or not has_completed(obj) or not obj["status"].get("reason"):
             return None
         meta, own = obj["metadata"], nested_map(obj, "metadata", "labels")
+        if meta.get("deletionTimestamp"):
+            return None
         instance = (meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
         return ("failed", *instance, nested_map(controller_of(obj) or {}).get("name"))
 

@@ -1,12 +1,13 @@
 """The size of a reconcile, which anyone decides: decoded and planned, objects take up to 30 times as much memory."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from memcached_operator.kube.resource import PODS, Key, Object
+from memcached_operator.kube.resource import PODS, Key
 from memcached_operator.world.kind import WatchedKind
+from memcached_operator.world.pod import Head, Pod, decoded
 from memcached_operator.world.store import Entry, Store
 
 MAX_PODS: Final = 6 * 2**20
@@ -14,17 +15,11 @@ MAX_PODS: Final = 6 * 2**20
 times as much memory."""
 
 
-class _Head(msgspec.Struct):
-    metadata: "_Metadata"
+class _Object(msgspec.Struct):
+    metadata: Head
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    uid: str = ""
-    labels: dict[str, str] = {}
-    owner_references: list[dict[str, Any]] = []
-
-
-_DECODER = msgspec.json.Decoder(_Head)
+_DECODER = msgspec.json.Decoder(_Object)
 
 
 class Sizes:
@@ -45,17 +40,20 @@ class Sizes:
         return sum(map(self._store.bytes_of, (key, *children))) + min(MAX_PODS, sum(map(self._store.bytes_of, pods)))
 
 
-def head(entry: Entry) -> Object:
-    """The labels and owner references of an object, without decoding the rest."""
-    found = _DECODER.decode(entry.json).metadata
-    return {"metadata": {"labels": found.labels, "ownerReferences": found.owner_references}}
+def head(entry: Entry) -> Head:
+    """The labels and owner references of an object, without decoding the rest. Without any if they are not valid."""
+    try:
+        return _DECODER.decode(entry.json).metadata
+    except msgspec.ValidationError:
+        return Head()
 
 
-def smallest(entries: Iterable[Entry]) -> Iterator[Object]:
-    """The objects up to MAX_PODS bytes, the smallest first: copies with more content must not displace real pods."""
+def smallest(entries: Iterable[Entry]) -> Iterator[Pod]:
+    """The pods up to MAX_PODS bytes, the smallest first: copies with more content must not displace real pods."""
     left = MAX_PODS
     for entry in sorted(entries, key=lambda entry: len(entry.json)):
         left -= len(entry.json)
         if left < 0:
             break
-        yield entry.object()
+        if (pod := decoded(entry.json)) is not None:
+            yield pod

@@ -11,6 +11,7 @@ from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.world.kind import Part, Reference
 from memcached_operator.world.knowledge import LISTED, Knowledge, State
 from memcached_operator.world.other_budgets import Budget
+from memcached_operator.world.pod import Pod
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -78,7 +79,7 @@ class Snapshot:
     """The custom resource."""
     children: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     """The objects that it controls."""
-    pods: tuple[Object, ...] = ()
+    pods: tuple[Pod, ...] = ()
     """The pods of its workload, without those that have ended."""
     knowledge: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
     """What is known of the optional and the referenced resources in its namespace, and of other owners' budgets."""
@@ -98,7 +99,7 @@ class Snapshot:
     """What plans read of the existing objects that it names (`ReconciledKind.references`)."""
     referrers: Mapping[Key, Any] = field(default_factory=dict[Key, Any])
     """What plans read of the objects that name it."""
-    ended: tuple[Object, ...] = ()
+    ended: tuple[Pod, ...] = ()
     """The pods of its workload that have ended, as far as they are kept: those that finalizers hold, and the last one
     that was evicted, or rejected by its node."""
     disruptions: tuple[Any, ...] = ()
@@ -146,5 +147,5 @@ class Listed(Generic[Item]):
 
     needed: Callable[[Snapshot], bool]
     """Whether the status of a snapshot needs them. They are then listed before it is written."""
-    reads: Callable[[Object], Item]
+    reads: Callable[[Pod], Item]
     """What it reads of a pod. It gets that from `Snapshot.read_by`."""

@@ -10,8 +10,7 @@ from memcached_operator.appservice.desired.deployment import deployment
 from memcached_operator.appservice.status import status
 from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, appservice, pod
+from unit.builders import NOW, appservice, pod, snapshot_of
 
 MISSING_KEY = "couldn't find key b in Secret test/a"
 WITH_SECRET: Object = {"envs": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}}}]}
@@ -64,7 +63,7 @@ def test_message_names_the_container_and_a_field_that_governs_it(
     live = built()
     live["metadata"]["uid"] = "child"
     found = pod("app-1", containerStatuses=[{"name": "app", "ready": False, **state}])
-    snapshot = Snapshot(appservice(), {key_of(DEPLOYMENTS, live): live}, (found,))
+    snapshot = snapshot_of(appservice(), {key_of(DEPLOYMENTS, live): live}, (found,))
     degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["message"] == f"Pod app-1: container app {message}"
     assert container(**WITH_SECRET).get(part) != container(**{**WITH_SECRET, **remedy}).get(part)

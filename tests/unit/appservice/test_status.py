@@ -6,8 +6,7 @@ from memcached_operator.appservice.status import status
 from memcached_operator.engine.kind import Outcome
 from memcached_operator.engine.reporting.conditions import with_transition_times
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, key_of
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, appservice, owned, pod, rolled_out, waiting
+from unit.builders import NOW, appservice, owned, pod, rolled_out, snapshot_of, waiting
 
 CR = appservice("cache")
 LIVE = rolled_out()
@@ -17,7 +16,7 @@ PORTS: list[Object] = [
 ]
 SERVICE: Object = {**owned(resource=SERVICES), "spec": {"ports": PORTS}}
 CHILDREN = {key_of(DEPLOYMENTS, LIVE): LIVE, key_of(SERVICES, SERVICE): SERVICE}
-OBSERVED = Snapshot(CR, CHILDREN, (pod("b"), pod("c"), pod("a")))
+OBSERVED = snapshot_of(CR, CHILDREN, (pod("b"), pod("c"), pod("a")))
 
 
 def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
@@ -49,18 +48,18 @@ def test_counts_of_the_deployment_and_node_ports_of_the_service() -> None:
 @pytest.mark.parametrize(("generation", "updated"), [(2, 3), (3, 0)], ids=["current", "of an earlier generation"])
 def test_pods_are_updated_once_the_deployment_has_observed_its_template(generation: int, updated: int) -> None:
     live = {**LIVE, "metadata": {**LIVE["metadata"], "generation": generation}}
-    snapshot = Snapshot(CR, {key_of(DEPLOYMENTS, live): live})
+    snapshot = snapshot_of(CR, {key_of(DEPLOYMENTS, live): live})
     assert status(snapshot, Outcome(), NOW).status["updatedReplicas"] == updated
 
 
 def test_status_without_children() -> None:
-    found = status(Snapshot(CR), Outcome(), NOW).status
+    found = status(snapshot_of(CR), Outcome(), NOW).status
     assert (found["replicas"], found["unavailableReplicas"], found["nodes"], found["nodePorts"]) == (0, 0, [], [])
 
 
 def test_port_without_a_node_port_is_not_reported() -> None:
     service: Object = {**owned(resource=SERVICES), "spec": {"ports": [{"port": 80, "protocol": "TCP"}]}}
-    snapshot = Snapshot(CR, {key_of(SERVICES, service): service})
+    snapshot = snapshot_of(CR, {key_of(SERVICES, service): service})
     assert status(snapshot, Outcome(), NOW).status["nodePorts"] == []
 
 
@@ -72,7 +71,7 @@ def test_status_matches_the_api_type() -> None:
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[{**waiting("ErrImagePull", "unauthorized"), "name": "cache"}])
-    snapshot = Snapshot(CR, {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
+    snapshot = snapshot_of(CR, {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
     degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
     assert degraded["message"].endswith("in imagePullSecrets of the ServiceAccount default, and delete the pod")

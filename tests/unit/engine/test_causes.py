@@ -14,9 +14,9 @@ from memcached_operator.findings.causes import RUNNING_PERIOD, VOLUME_PERIOD
 from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
-from memcached_operator.world.snapshot import Messages, Snapshot
+from memcached_operator.world.snapshot import Messages
 from support.stores import whole_store
-from unit.builders import MEMCACHEDS, NOW, memcached
+from unit.builders import MEMCACHEDS, NOW, memcached, snapshot_of
 from unit.findings.test_mounts import NOT_FOUND, TIMED_OUT, ago, event, messages, running, stuck
 
 KEY = Key(MEMCACHEDS, "test", "cache")
@@ -71,7 +71,7 @@ class World:
 
     def reconcile(self, *pods: Object, key: Key = KEY, **cr: Any) -> Messages:
         """What a reconcile does: it gets the known messages."""
-        return self.causes.add_to(Snapshot({**memcached(key.name), **cr}, pods=pods), key, NOW).messages
+        return self.causes.add_to(snapshot_of({**memcached(key.name), **cr}, pods=pods), key, NOW).messages
 
     async def pass_time(self, seconds: float) -> None:
         """Move the clock, and let everything happen that is due."""

@@ -14,8 +14,7 @@ from memcached_operator.findings.creation import MAX_PERIOD, RETRY_PERIOD
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, memcached, pod
+from unit.builders import NOW, memcached, pod, snapshot_of
 from unit.engine.test_causes import KEY, World, run
 from unit.findings.test_creation import SLOTS, not_deleted, of_slot, statefulset
 
@@ -55,7 +54,7 @@ class Creating(World):
 
     def see(self, *pods: Object, live: Object | None = None, **cr: Any) -> tuple[str, ...]:
         """What a reconcile does: it gets what is known. Returns messages, and the names of pods."""
-        snapshot = Snapshot({**memcached("cache"), **cr}, {SLOTS: live or statefulset(1)}, pods)
+        snapshot = snapshot_of({**memcached("cache"), **cr}, {SLOTS: live or statefulset(1)}, pods)
         found = self.causes.add_to(snapshot, KEY, NOW)
         names = [each["metadata"]["name"] for each in found.taken]
         return (*(each.text for each in found.messages.get("child", ())), *names)

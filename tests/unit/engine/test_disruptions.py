@@ -12,7 +12,7 @@ from memcached_operator.findings.disruptions import RECENT, WINDOW
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.metrics import REGISTRY
-from unit.builders import NOW, memcached
+from unit.builders import NOW, memcached, typed
 from unit.findings.test_disruptions import failed
 
 KEY = Key(MEMCACHEDS, "test", "cache")
@@ -51,7 +51,7 @@ class World:
     def see(self, *uids: str, after: timedelta = timedelta()) -> None:
         """Observe failed pods. `after`: since the start of the test."""
         Clock.time = NOW + after
-        self.disruptions.observe(KEY, self.cr, [stopped(uid) for uid in uids], LOSS)
+        self.disruptions.observe(KEY, self.cr, typed(*map(stopped, uids)), LOSS)
 
     @property
     def kept(self) -> int:

@@ -39,9 +39,8 @@ from memcached_operator.memcachedproxy.references import notices, reads
 from memcached_operator.parts.other_budgets import OtherBudget, budget_notices, rollout_notices
 from memcached_operator.world.forms import VPA_UPDATES
 from memcached_operator.world.knowledge import UNLISTED
-from memcached_operator.world.snapshot import Snapshot
 from memcached_process.logs import JsonFormatter, TextFormatter
-from unit.builders import LABELS, NOW, memcached, owned, slots
+from unit.builders import LABELS, NOW, memcached, owned, pod_of, slots, snapshot_of
 from unit.engine.test_gather import KIND
 from unit.engine.test_pod_steps import PATCH, POD, Api, whole_store
 from unit.findings.test_creation import statefulset
@@ -88,7 +87,7 @@ def resized(name: str) -> str:
     """The report of a VerticalPodAutoscaler."""
     updates = f"Pod resources updated by {name}: container 0"
     meta = {"name": "cache-0", "creationTimestamp": "2030-01-01T11:59:00Z", "annotations": {VPA_UPDATES: updates}}
-    return interventions(Snapshot(memcached(), pods=({"metadata": meta},)), NOW)[0][0].message
+    return interventions(snapshot_of(memcached(), pods=({"metadata": meta},)), NOW)[0][0].message
 
 
 def taken(kind: str, name: str) -> str:
@@ -96,7 +95,7 @@ def taken(kind: str, name: str) -> str:
     meta: Object = {"name": "cache-0", "namespace": "test", "labels": {}}
     pod: Object = {"metadata": meta, "owner": {"kind": kind, "name": name}, "released": False}
     live = statefulset()
-    return creation.problems(Snapshot(memcached(), {key_of(STATEFULSETS, live): live}, taken=(pod,)))[0].message
+    return creation.problems(snapshot_of(memcached(), {key_of(STATEFULSETS, live): live}, taken=(pod,)))[0].message
 
 
 def rolled(name: str, image: str) -> str:
@@ -120,7 +119,7 @@ def denied(text: str) -> str:
 
 async def _denied(text: str) -> str:
     api, result = Api(ApiError(403, "Forbidden", text)), Result()
-    await PodSteps(cast("ApiClient", api), whole_store()).make(PodStep(POD, PATCH), result)
+    await PodSteps(cast("ApiClient", api), whole_store()).make(PodStep(pod_of(POD), PATCH), result)
     return result.problems[0].message
 
 
@@ -247,5 +246,5 @@ def test_whole_message_is_on_one_line(line: Callable[[str], str]) -> None:
 def test_time_of_a_restart_is_a_word() -> None:
     template = {"metadata": {"annotations": {RESTARTED_AT: "2030-01-01\n11:59:00Z"}}}
     child = {**owned(resource=DEPLOYMENTS), "spec": {"template": template}}
-    found = interventions(Snapshot(memcached(), {CHILD: child}), NOW)[0]
+    found = interventions(snapshot_of(memcached(), {CHILD: child}), NOW)[0]
     assert '"2030-01-01\\n11:59:00Z"' in found[0].message

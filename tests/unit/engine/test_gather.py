@@ -15,6 +15,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, PODS, SERVICES, Key, O
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.world.kind import Reference
 from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge, Known
+from memcached_operator.world.pod import Pod, decoded
 from memcached_operator.world.snapshot import Snapshot
 from support.stores import whole_store
 from unit import builders
@@ -62,7 +63,7 @@ def test_snapshot_has_the_children_by_resource_and_name() -> None:
 def test_snapshot_has_only_the_pods_of_its_workload() -> None:
     pods = [(PODS, member("a")), (PODS, member("b", "other-abc")), (PODS, builders.pod("copied"))]
     with_workload = snapshot_of(KIND, (DEPLOYMENTS, builders.owned()), *pods)
-    assert [pod["metadata"]["name"] for pod in with_workload.pods] == ["a"]
+    assert [pod.name for pod in with_workload.pods] == ["a"]
     assert snapshot_of(KIND, *pods).pods == ()
 
 
@@ -71,7 +72,7 @@ def test_pods_that_have_ended_are_not_those_of_the_workload(phase: str) -> None:
     """An evicted one may have labels, ports and a ring that no other pod has any more."""
     ended = {**member("c"), "status": {"phase": phase}}
     found = snapshot_of(KIND, (DEPLOYMENTS, builders.owned()), (PODS, member("a")), (PODS, ended))
-    assert [[pod["metadata"]["name"] for pod in pods] for pods in (found.pods, found.ended)] == [["a"], ["c"]]
+    assert [[pod.name for pod in pods] for pods in (found.pods, found.ended)] == [["a"], ["c"]]
 
 
 @pytest.mark.parametrize(
@@ -122,7 +123,12 @@ class Counted:
             self.decoded.append(found["kind"])
             return found
 
+        def counted_pod(payload: bytes) -> Pod | None:
+            self.decoded.append("Pod")
+            return decoded(payload)
+
         monkeypatch.setattr("memcached_operator.world.store.msgspec.json.decode", counted)
+        monkeypatch.setattr("memcached_operator.world.sizes.decoded", counted_pod)
 
 
 @pytest.mark.parametrize("pods", [0, 3, 8])

@@ -34,7 +34,7 @@ def reconciled(monkeypatch: pytest.MonkeyPatch, api: Api, *, needed: list[bool])
     read, delays = list[Any](), list[float]()
     cache, queue = whole_store(), Queue[Key]("test")
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
-    listed = Listed(lambda _: needed.pop(0), lambda obj: obj["metadata"]["name"])
+    listed = Listed(lambda _: needed.pop(0), lambda pod: pod.name)
 
     def status(snapshot: Any, _: object, __: object) -> DesiredStatus:
         read.append(snapshot.listed)

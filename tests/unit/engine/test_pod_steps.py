@@ -17,6 +17,7 @@ from memcached_operator.kube.resource import PODS, Key, Object
 from memcached_operator.world.snapshot import Resize
 from memcached_operator.world.store import Store
 from support.stores import whole_store
+from unit.builders import pod_of
 
 POD: Object = {
     "apiVersion": "v1",
@@ -79,13 +80,13 @@ def made(step: PodStep, error: ApiError | None = None, times: int = 1, version: 
 
 VERSION = {"uid": "u", "resourceVersion": "7"}
 WRITES: dict[str, tuple[PodStep, tuple[Any, ...]]] = {
-    "delete": (PodStep(POD), ("delete", KEY, "u", "7")),
+    "delete": (PodStep(pod_of(POD)), ("delete", KEY, "u", "7")),
     "patch": (
-        PodStep(POD, PATCH),
+        PodStep(pod_of(POD), PATCH),
         ("patch", KEY, {"metadata": {"labels": {"a": "b"}, **VERSION}}, STRATEGIC_MERGE_PATCH, ""),
     ),
     "resize": (
-        PodStep(POD, {"spec": {}}, "resize"),
+        PodStep(pod_of(POD), {"spec": {}}, "resize"),
         ("patch", KEY, {"spec": {}, "metadata": VERSION}, STRATEGIC_MERGE_PATCH, "resize"),
     ),
 }
@@ -103,7 +104,7 @@ def test_step_writes_only_the_version_that_the_plan_has_seen(step: PodStep, requ
 
 @pytest.mark.parametrize("code", [404, 409])
 def test_pod_that_has_changed_needs_another_plan(code: int) -> None:
-    _, _, result = made(PodStep(POD, PATCH), ApiError(code, "Conflict", "changed"))
+    _, _, result = made(PodStep(pod_of(POD), PATCH), ApiError(code, "Conflict", "changed"))
     assert (result.errors, result.problems, result.requeue_after) == ([], [], RETRY_PERIOD)
 
 
@@ -137,7 +138,7 @@ ERRORS = {
 
 @pytest.mark.parametrize(("error", "reason", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_failed_step_is_reported(error: ApiError, reason: str, message: str) -> None:
-    _, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less", "Request less"), error)
+    _, _, result = made(PodStep(pod_of(POD), PATCH, "resize", "Use another", "Ask for less", "Request less"), error)
     assert (result.errors, [(each.reason, each.message) for each in result.problems]) == ([error], [(reason, message)])
 
 
@@ -150,16 +151,16 @@ def test_pod_is_read_before_the_next_step_if_the_reply_to_the_last_one_was_lost(
         api, cache = Api(ApiError(code, "Timeout", "lost")), whole_store()
         cache.put(PODS, POD)
         steps, result = PodSteps(cast("ApiClient", api), cache), Result()
-        await steps.make(PodStep(POD, PATCH), result)
+        await steps.make(PodStep(pod_of(POD), PATCH), result)
         for error, version in ((api.error, 7), (None, 8)):
             api.error = error
-            await steps.make(PodStep(other), result)
+            await steps.make(PodStep(pod_of(other)), result)
             assert api.requests.pop() == ("list", "metadata.name=cache-0", 1)
             entry = cache.entry(KEY)
             assert entry is not None
             assert entry.version == version
         assert result.requeue_after == 0
-        await steps.make(PodStep(other), result)
+        await steps.make(PodStep(pod_of(other)), result)
         assert api.requests.pop()[0] == "delete"
 
     asyncio.run(run())
@@ -170,9 +171,9 @@ def test_pod_is_forgotten_if_a_step_whose_reply_was_lost_has_deleted_it() -> Non
         api, cache = Api(ApiError(0, "Unreachable", "lost")), whole_store()
         cache.put(PODS, POD)
         steps, result = PodSteps(cast("ApiClient", api), cache), Result()
-        await steps.make(PodStep(POD), result)
+        await steps.make(PodStep(pod_of(POD)), result)
         api.error, api.is_deleted = None, True
-        await steps.make(PodStep(POD), result)
+        await steps.make(PodStep(pod_of(POD)), result)
         assert cache.entry(KEY) is None
         assert [request[0] for request in api.requests] == ["delete", "list"]
 
@@ -180,12 +181,12 @@ def test_pod_is_forgotten_if_a_step_whose_reply_was_lost_has_deleted_it() -> Non
 
 
 def test_failed_step_is_not_repeated_at_once() -> None:
-    api, _, result = made(PodStep(POD, PATCH), ApiError(422, "Invalid", "no"), times=3)
+    api, _, result = made(PodStep(pod_of(POD), PATCH), ApiError(422, "Invalid", "no"), times=3)
     assert (len(api.requests), len(result.errors)) == (1, 3)
 
 
 def test_step_without_effect_counts_as_denied() -> None:
-    api, _, result = made(PodStep(POD, PATCH, "resize", "Use another", "Ask for less"), times=3, version="7")
+    api, _, result = made(PodStep(pod_of(POD), PATCH, "resize", "Use another", "Ask for less"), times=3, version="7")
     message = "Pod cache-0 cannot be resized: a cluster policy changes the request. Ask for less"
     assert [(each.reason, each.message) for each in result.problems] == [("ApplyFailed", message)] * 3
     assert len(api.requests) == 1, "events must not repeat it"
@@ -213,9 +214,9 @@ def test_no_other_pod_is_changed_while_a_policy_removes_what_a_step_has_written(
 
     async def run() -> None:
         for pod in (POD, other, elsewhere):
-            await steps.make(PodStep(pod, patch), result)
+            await steps.make(PodStep(pod_of(pod), patch), result)
         now[0], api.loses = INEFFECTIVE_PERIOD, ""  # the policy is corrected
-        await steps.make(PodStep(third, patch), corrected)
+        await steps.make(PodStep(pod_of(third), patch), corrected)
 
     asyncio.run(run())
     assert [request[1].name for request in api.requests if request[1].namespace == "test"] == changed

@@ -17,7 +17,7 @@ from memcached_operator.findings.creation import MAX_PERIOD
 from memcached_operator.findings.mounts import READ_PERIOD, RECENT, failures
 from memcached_operator.kube.resource import Object
 from memcached_operator.world.snapshot import NO_MESSAGES, Snapshot
-from unit.builders import NOW, container, deployment, memcached, pod, waiting
+from unit.builders import NOW, container, deployment, memcached, pod, snapshot_of, typed, waiting
 from unit.findings import test_creation
 from unit.findings.test_creation import FAILING, LOWERED, POOL, SLOTS, observed, slots, statefulset
 from unit.findings.test_mounts import (
@@ -82,7 +82,7 @@ PODS: dict[str, tuple[list[Object], list[tuple[str, float, float, bool]]]] = {
 def rows(*pods: Object, reason: str = "AsExpected", events: tuple[Object, ...] = ()) -> list[Late]:
     """The late ones of these pods. `reason`: that of the status. `events`: those that are known."""
     status = {"conditions": [{"type": "Degraded", "reason": reason}]}
-    return late(Snapshot({**memcached(), "status": status}, pods=pods), messages(*events), NOW)
+    return late(snapshot_of({**memcached(), "status": status}, pods=pods), messages(*events), NOW)
 
 
 @pytest.mark.parametrize(("pods", "expected"), PODS.values(), ids=PODS.keys())
@@ -102,7 +102,7 @@ def test_reported_problem_of_a_running_pod_is_read_at_once() -> None:
 
 def test_problem_of_a_running_pod_is_read_until_it_expires() -> None:
     """Also while another pod waits, because the status would else not contain it for a while."""
-    (failure,) = failures([running()], messages(event(seen=100)), NOW, RULES)
+    (failure,) = failures(typed(running()), messages(event(seen=100)), NOW, RULES)
     assert failure.clears_in == RECENT - 100
     found = rows(running(), stuck("sessions-1"), events=(event(seen=100),))
     assert [(each.uid, each.urgent) for each in found] == [("sessions-1", True), ("sessions-0", True)]

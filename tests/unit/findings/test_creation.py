@@ -14,7 +14,7 @@ from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.kube.times import last_seen
 from memcached_operator.world.snapshot import Message, Snapshot
-from unit.builders import LABELS, NOW, deployment, memcached, owned, pod
+from unit.builders import LABELS, NOW, deployment, memcached, owned, pod, snapshot_of, typed
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
@@ -82,7 +82,7 @@ def observed(live: Object | None, *events: Object, pods: tuple[Object, ...] = ()
     key = Key(resource, "test", "cache")
     said = {"child": tuple(Message(last_seen(each) or NOW, each["message"]) for each in events)}
     taken = tuple(creating.get("taken", ()))
-    return Snapshot(memcached(), {} if live is None else {key: live}, pods, messages=said, taken=taken)
+    return snapshot_of(memcached(), {} if live is None else {key: live}, pods, messages=said, taken=taken)
 
 
 def not_deleted(cause: str = DENIED, seen: float = 5, slot: int = 1, verb: str = "Delete") -> Object:
@@ -127,7 +127,7 @@ FAILURES: dict[str, tuple[Snapshot, str]] = {
     "no Event": (observed(statefulset()), ""),
     "all pods exist": (observed(statefulset(), of_slot(0), pods=slots(0, 1, 2)), ""),
     "a pod has ended, and a finalizer holds it": (
-        replace(observed(statefulset(), of_slot(1), pods=slots(0, 2)), ended=slots(1)),
+        replace(observed(statefulset(), of_slot(1), pods=slots(0, 2)), ended=typed(*slots(1))),
         "",
     ),
     "no pod of a StatefulSet": (
@@ -263,7 +263,7 @@ DELETIONS: dict[str, tuple[Snapshot, str]] = {
     "a pod above the size, and no Event": (observed(LOWERED, of_slot(1), pods=slots(0, 1)), ""),
     "an old Event about a pod that is wanted now": (observed(statefulset(2), not_deleted(), pods=slots(0, 1)), ""),
     "a pod that has failed, and is not replaced": (
-        replace(observed(statefulset(2), not_deleted(), pods=slots(0)), ended=(ENDED,)),
+        replace(observed(statefulset(2), not_deleted(), pods=slots(0)), ended=typed(ENDED)),
         OF_SLOT,
     ),
     "pods of a Deployment above its size": (

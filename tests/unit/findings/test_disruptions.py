@@ -24,7 +24,7 @@ from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import DISRUPTIONS as OF_MEMCACHED
 from memcached_operator.memcachedproxy.containers import DISRUPTIONS as OF_PROXY
-from unit.builders import NOW, deleted, pod
+from unit.builders import NOW, deleted, pod, pod_of
 
 STORAGE = "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi"
 MEMORY = (
@@ -84,7 +84,7 @@ DISRUPTED: dict[str, tuple[Object, str, str]] = {
 
 @pytest.mark.parametrize(("obj", "reason", "message"), DISRUPTED.values(), ids=DISRUPTED.keys())
 def test_disruption(obj: Object, reason: str, message: str) -> None:
-    found = disruption(obj, NOW)
+    found = disruption(pod_of(obj), NOW)
     assert found is not None
     assert (found.pod, found.uid, found.reason, found.message) == ("cache-0", obj["metadata"]["uid"], reason, message)
     assert (found.label, timestamp(found.at)) == (reason, ago(20))
@@ -102,11 +102,11 @@ UNDISRUPTED: dict[str, Object] = {
 
 @pytest.mark.parametrize("obj", UNDISRUPTED.values(), ids=UNDISRUPTED.keys())
 def test_no_disruption(obj: Object) -> None:
-    assert disruption(obj, NOW) is None
+    assert disruption(pod_of(obj), NOW) is None
 
 
 def test_reasons_of_others_do_not_add_series() -> None:
-    found = disruption(deleted(pod("cache-0", conditions=[target("x" * 9999)])), NOW)
+    found = disruption(pod_of(deleted(pod("cache-0", conditions=[target("x" * 9999)]))), NOW)
     assert found is not None
     assert (found.label, len(found.reason)) == (OTHER, 100)
 
@@ -183,6 +183,6 @@ def test_remedy(cause: tuple[str, str], expected: tuple[str, str]) -> None:
 @pytest.mark.parametrize("obj", [failed(message="a" * 2**20), deleted(pod(conditions=[target("a", "a" * 2**20)]))])
 def test_long_message_is_cut_when_it_is_read(obj: Object) -> None:
     """Anyone who can write statuses of pods can write it, and up to 2,000 are kept of an object."""
-    found = disruption(obj, NOW)
+    found = disruption(pod_of(obj), NOW)
     assert found is not None
     assert found.message == "a" * MAX_MESSAGE

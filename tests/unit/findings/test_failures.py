@@ -15,7 +15,7 @@ from memcached_operator.findings.failures import (
 )
 from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube.resource import Object
-from unit.builders import NOW, container, crashed, deleted, pod, running_again, waiting
+from unit.builders import NOW, container, crashed, deleted, pod, running_again, typed, waiting
 
 OWN = OwnContainer(
     "spec.image",
@@ -34,7 +34,7 @@ ERROR = 'rpc error: code = NotFound desc = failed to pull "example.com/memcached
 
 def only(*pods: Object) -> Failure:
     """The only failure of these pods."""
-    (failure,) = failures(pods, NOW, RULES)
+    (failure,) = failures(typed(*pods), NOW, RULES)
     return failure
 
 
@@ -226,11 +226,11 @@ def test_kind_knows_a_remedy_for_the_error() -> None:
 
 
 def test_end_that_the_operator_has_planned_is_no_crash() -> None:
-    rules = PodRules("Memcached", is_planned=lambda _, name, end: (name, end["exitCode"]) == ("memcached", 3))
+    rules = PodRules("Memcached", is_planned=lambda _, name, end: (name, end.exit_code) == ("memcached", 3))
     for code, expected in ((3, 0), (4, 1)):
         last = {"exitCode": code, "reason": "Completed", "containerID": "a"}
         found = with_container({**container({"running": {}}, ended=last), "restartCount": 1})
-        assert len(failures([found], NOW, rules)) == expected
+        assert len(failures(typed(found), NOW, rules)) == expected
 
 
 CRASHES: dict[str, tuple[Object, str]] = {
@@ -286,7 +286,7 @@ def test_crash_is_reported_until_the_pod_was_ready_for_30_s(since: str | None, c
 
 @pytest.mark.parametrize("since", ["2030-01-01T11:59:30Z", "2029-12-31T00:00:00Z"], ids=["for 30 s", "for a day"])
 def test_crash_is_not_reported_after_the_pod_was_ready_for_30_s(since: str) -> None:
-    assert failures([running_again(since), restarted(running_again(since, exit_code=0))], NOW, RULES) == []
+    assert failures(typed(running_again(since), restarted(running_again(since, exit_code=0))), NOW, RULES) == []
 
 
 HEALTHY: dict[str, Object] = {
@@ -301,7 +301,7 @@ HEALTHY: dict[str, Object] = {
 
 @pytest.mark.parametrize("healthy", HEALTHY.values(), ids=HEALTHY.keys())
 def test_no_failure(healthy: Object) -> None:
-    assert failures([healthy], NOW, RULES) == []
+    assert failures(typed(healthy), NOW, RULES) == []
 
 
 @pytest.mark.parametrize(("since", "clears_in"), [("2030-01-01T11:59:40Z", 10), ("2029-12-29T00:00:00Z", 0)])
@@ -309,7 +309,7 @@ def test_crash_of_a_ready_container_is_over_although_its_pod_is_not_ready(since:
     """Its node is lost, for example, and the crash would hide that."""
     again = container({"running": {"startedAt": since}}, ready=True, ended={"exitCode": 137, "reason": "OOMKilled"})
     unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T11:58:00Z"}
-    found = failures([pod(containerStatuses=[again], conditions=[unready])], NOW, RULES)
+    found = failures(typed(pod(containerStatuses=[again], conditions=[unready])), NOW, RULES)
     assert [each.clears_in for each in found] == [clears_in] * bool(clears_in)
 
 
@@ -318,11 +318,11 @@ def test_old_crash_is_not_reported_again_when_its_pod_becomes_ready() -> None:
     state = {"running": {"startedAt": "2029-12-29T00:00:00Z"}}
     again = container(state, ready=True, ended={"exitCode": 137, "reason": "OOMKilled"})
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T11:59:59Z"}
-    assert failures([pod(containerStatuses=[again], conditions=[ready])], NOW, RULES) == []
+    assert failures(typed(pod(containerStatuses=[again], conditions=[ready])), NOW, RULES) == []
 
 
 def test_failures_are_sorted_by_pod_name() -> None:
-    found = failures([crashed("cache-2"), pod("cache-3"), crashed("cache-1")], NOW, RULES)
+    found = failures(typed(crashed("cache-2"), pod("cache-3"), crashed("cache-1")), NOW, RULES)
     assert [failure.message.split(":")[0] for failure in found] == ["Pod cache-1", "Pod cache-2"]
 
 
@@ -399,7 +399,7 @@ INJECTED: dict[str, tuple[Object, str, str]] = {
 
 @pytest.mark.parametrize(("obj", "reason", "message"), INJECTED.values(), ids=INJECTED.keys())
 def test_container_of_another_client_is_named_as_such(obj: Object, reason: str, message: str) -> None:
-    (failure,) = failures([obj], NOW, RULES)
+    (failure,) = failures(typed(obj), NOW, RULES)
     assert (failure.reason, failure.message) == (reason, f"Pod cache-1: {message}")
 
 
@@ -414,7 +414,7 @@ HARMLESS: dict[str, Object] = {
 
 @pytest.mark.parametrize("obj", HARMLESS.values(), ids=HARMLESS.keys())
 def test_container_that_does_no_harm_is_no_failure(obj: Object) -> None:
-    assert failures([obj], NOW, RULES) == []
+    assert failures(typed(obj), NOW, RULES) == []
 
 
 AGENT = OwnContainer("spec.agent.image", OWN.credentials, OWN.memory, ports=frozenset({"metrics", "probes"}))
@@ -437,7 +437,7 @@ def test_container_is_ours_if_the_live_template_or_an_earlier_one_has_it(
     rules = PodRules("Memcached", {"memcached": OWN, "agent": AGENT}).within(live)
     obj = injected("container", LOOP, name="agent")
     obj["spec"]["containers"][1]["ports"] = [{"name": name} for name in ports]
-    (failure,) = failures([obj], NOW, rules)
+    (failure,) = failures(typed(obj), NOW, rules)
     assert ("not part of this Memcached" in failure.message) is not own
 
 

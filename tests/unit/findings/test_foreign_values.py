@@ -13,8 +13,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.kube.times import time_of
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import workload_state
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, deployment, memcached, running_again
+from unit.builders import NOW, deployment, memcached, running_again, snapshot_of
 from unit.findings import test_creation, test_failures, test_mounts, test_obstacles
 
 TIMES: Final = (
@@ -74,7 +73,9 @@ def replaced(node: Any, path: tuple[Any, ...], value: str) -> Any:
 
 def messages(pod: Object, live: Object, events: tuple[Object, ...]) -> list[str]:
     """All messages of a status. With a delay until it may change, which must be a usable number."""
-    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live}, (pod,), messages=test_mounts.messages(*events))
+    snapshot = snapshot_of(
+        memcached(), {key_of(DEPLOYMENTS, live): live}, (pod,), messages=test_mounts.messages(*events)
+    )
     rules = test_failures.RULES
     state = workload_state(deployment_rollout(live), snapshot, Outcome(), NOW, rules=rules, resume="")
     assert state.requeue_after is None or timedelta(seconds=state.requeue_after) >= timedelta()

@@ -14,7 +14,7 @@ from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import last_seen
 from memcached_operator.world.snapshot import Message, Messages
-from unit.builders import NOW, container, pod, waiting
+from unit.builders import NOW, container, pod, typed, waiting
 
 RULES = PodRules("Memcached")
 
@@ -198,18 +198,18 @@ FAILURES: dict[str, tuple[Object, list[Object], list[str]]] = {
 def test_missing_key_of_an_immutable_secret_ends_with_another_secret() -> None:
     """The pod of the earlier template is replaced: the uid of the new one is another."""
     events = [event(f"{OTHERS}references non-existent secret key: tls.crt")]
-    (found,) = failures([stuck("sessions-0", BOTH)], messages(*events), NOW, RULES)
+    (found,) = failures(typed(stuck("sessions-0", BOTH)), messages(*events), NOW, RULES)
     assert found.message.endswith(IMMUTABLE)
     renamed = {"name": "tls", "projected": {"sources": [{"secret": {"name": "sessions-tls-2"}}]}}
     replaced = stuck("sessions-0", renamed)
     replaced["metadata"]["uid"] = "new"
-    assert failures([replaced], messages(*events), NOW, RULES) == []
+    assert failures(typed(replaced), messages(*events), NOW, RULES) == []
 
 
 @pytest.mark.parametrize(("obj", "events", "expected"), FAILURES.values(), ids=FAILURES.keys())
 def test_missing_secrets(obj: Object, events: list[Object], expected: list[str]) -> None:
     for order in (events, events[::-1]):
-        found = failures([obj], messages(*order), NOW, RULES)
+        found = failures(typed(obj), messages(*order), NOW, RULES)
         assert [failure.message for failure in found] == expected
         assert {failure.reason for failure in found} <= {"SecretUnavailable"}
 
@@ -217,13 +217,13 @@ def test_missing_secrets(obj: Object, events: list[Object], expected: list[str])
 @pytest.mark.parametrize("own", [True, False])
 def test_volume_of_another_client_is_named_as_such(own: bool) -> None:
     template = {"spec": {"volumes": [{"name": "tls" if own else "auth"}]}}
-    (failure,) = failures([stuck()], messages(event()), NOW, RULES.within({"spec": {"template": template}}))
+    (failure,) = failures(typed(stuck()), messages(event()), NOW, RULES.within({"spec": {"template": template}}))
     foreign = "" if own else ", which is not part of this Memcached,"
     assert failure.message.startswith(f'Pod sessions-0: volume tls{foreign} cannot be mounted: secret "sessions-tls"')
 
 
 def test_failures_are_sorted_by_the_names_of_pods() -> None:
-    found = failures([stuck("b"), stuck("a")], messages(event(uid="b"), event(uid="a")), NOW, RULES)
+    found = failures(typed(stuck("b"), stuck("a")), messages(event(uid="b"), event(uid="a")), NOW, RULES)
     assert [failure.message.partition(":")[0] for failure in found] == ["Pod a", "Pod b"]
 
 
@@ -239,5 +239,5 @@ def test_subjects_are_volumes_and_missing_secrets_are_apart() -> None:
 
 def test_text_of_an_event_is_not_copied() -> None:
     forged = event(f"{NOT_FOUND}\n\x1b[31m{'x' * 900}; delete everything")
-    (failure,) = failures([stuck()], messages(forged), NOW, RULES)
+    (failure,) = failures(typed(stuck()), messages(forged), NOW, RULES)
     assert failure.message == MISSING

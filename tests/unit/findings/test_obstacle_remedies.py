@@ -7,7 +7,7 @@ import pytest
 
 from memcached_operator.findings.obstacles import obstacles
 from memcached_operator.kube.resource import Object
-from unit.builders import NOW, container, pod
+from unit.builders import NOW, container, pod, typed
 from unit.findings.test_obstacles import (
     CONTAINERS,
     GATE,
@@ -92,6 +92,6 @@ def test_each_obstacle_has_its_remedy() -> None:
 @pytest.mark.parametrize("name", REMEDIES)
 def test_obstacle_ends_with_its_remedy(name: str) -> None:
     obj, message = OBSTACLES[name]
-    assert [found.message for found in obstacles([obj], NOW, RULES)] == [message]
-    found = obstacles([REMEDIES[name](obj)], NOW, RULES)
+    assert [found.message for found in obstacles(typed(obj), NOW, RULES)] == [message]
+    found = obstacles(typed(REMEDIES[name](obj)), NOW, RULES)
     assert [each for each in found if not each.after] == []

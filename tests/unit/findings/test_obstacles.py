@@ -15,7 +15,7 @@ from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import SCHEDULING as MEMCACHED
 from memcached_operator.memcachedproxy.containers import SCHEDULING as PROXY
-from unit.builders import NOW, container, deleted, pod
+from unit.builders import NOW, container, deleted, pod, typed
 
 RULES = PodRules(
     "Memcached",
@@ -212,7 +212,7 @@ def test_taint_has_a_remedy_whether_or_not_kubernetes_has_set_it(
     """Since release 1.35, the scheduler does not name the taint. A toleration binds pods to a broken node."""
     text = f"0/3 nodes are available: 3 node(s) had untolerated taint{taint}."
     obj = pod(phase="Pending", conditions=[unscheduled("Unschedulable", text)])
-    (found,) = obstacles([obj], NOW, PodRules("Memcached", scheduling=remedies))
+    (found,) = obstacles(typed(obj), NOW, PodRules("Memcached", scheduling=remedies))
     assert found.message == f"pod cache-1 cannot be scheduled: {text} {REPAIR}{remedy}"
 
 
@@ -233,14 +233,14 @@ SPREAD = {
 def test_nodes_without_the_label_of_a_spread_constraint(text: str, remedy: str, remedies: Mapping[str, Remedy]) -> None:
     """More nodes without it do not help."""
     obj = pod(phase="Pending", conditions=[unscheduled("Unschedulable", text)])
-    (found,) = obstacles([obj], NOW, PodRules("Memcached", scheduling=remedies))
+    (found,) = obstacles(typed(obj), NOW, PodRules("Memcached", scheduling=remedies))
     assert found.message == f"pod cache-1 cannot be scheduled: {text} {remedy[0].upper()}{remedy[1:]}"
     assert plugin_remedy(text).text == f". {remedy[0].upper()}{remedy[1:]}"
 
 
 @pytest.mark.parametrize(("obj", "message"), OBSTACLES.values(), ids=OBSTACLES.keys())
 def test_pod_that_waits_says_for_what(obj: Object, message: str) -> None:
-    (found,) = obstacles([obj], NOW, RULES)
+    (found,) = obstacles(typed(obj), NOW, RULES)
     assert (found.message, found.after) == (message, 0)
 
 
@@ -275,7 +275,7 @@ NORMAL: dict[str, tuple[Object, float]] = {
 @pytest.mark.parametrize(("obj", "after"), NORMAL.values(), ids=NORMAL.keys())
 def test_step_that_takes_less_than_a_minute_is_reported_later(obj: Object, after: float) -> None:
     """So a normal start costs no write of the status."""
-    (found,) = obstacles([obj], NOW, RULES)
+    (found,) = obstacles(typed(obj), NOW, RULES)
     assert found.after == after
 
 
@@ -313,14 +313,14 @@ UNHINDERED: dict[str, Object] = {
 
 @pytest.mark.parametrize("obj", UNHINDERED.values(), ids=UNHINDERED.keys())
 def test_no_obstacle(obj: Object) -> None:
-    assert obstacles([obj], NOW, RULES) == []
+    assert obstacles(typed(obj), NOW, RULES) == []
 
 
 def test_obstacles_are_sorted_by_pod_name_and_only_the_last_failed_pod_counts() -> None:
     """The names of failed pods are left out: while each new pod is rejected, the message must not change."""
     waiting = [of(started(CONTAINERS), metadata={"name": name}, nodeName="n") for name in ("b", "a")]
     rejected = [failed(reason, seen=seen, name=f"x{seen}") for seen, reason in ((50, "Evicted"), (5, "OutOfpods"))]
-    messages = [found.message for found in obstacles([*rejected, *waiting], NOW, RULES)]
+    messages = [found.message for found in obstacles(typed(*rejected, *waiting), NOW, RULES)]
     assert [message.split(" is ")[0] for message in messages] == [
         "pod a",
         "pod b",
@@ -333,7 +333,7 @@ def test_pods_that_no_node_takes_for_the_same_reason_share_a_message() -> None:
         pod(f"cache-{number}", phase="Pending", conditions=[unscheduled("Unschedulable", text)])
         for number, text in enumerate(("no memory", "a taint", "no memory", "no memory", "no memory", "no memory"))
     ]
-    assert [found.message for found in obstacles(waiting, NOW, RULES)] == [
+    assert [found.message for found in obstacles(typed(*waiting), NOW, RULES)] == [
         "pods cache-0, cache-2, cache-3 and 2 more cannot be scheduled: no memory",
         "pod cache-1 cannot be scheduled: a taint",
     ]
@@ -344,6 +344,6 @@ def test_texts_of_others_are_short_and_on_one_line() -> None:
     gates = of(PENDING_GATES, schedulingGates=[{"name": long}] * 9, metadata={"creationTimestamp": ago(300)})
     found = [gates, gated(condition(GATE, "False", message=f"a\n{long}")), failed(long, f"\x1b{long}")]
     for obj in found:
-        (obstacle,) = obstacles([obj], NOW, RULES)
+        (obstacle,) = obstacles(typed(obj), NOW, RULES)
         assert len(obstacle.message) < 1300
         assert obstacle.message.isprintable()

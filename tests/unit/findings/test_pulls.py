@@ -7,7 +7,7 @@ import pytest
 from memcached_operator.findings.failures import failures
 from memcached_operator.findings.image_errors import subject, unexplained
 from memcached_operator.kube.resource import Object
-from unit.builders import NOW, pod, waiting
+from unit.builders import NOW, pod, typed, waiting
 from unit.findings.test_failures import ERRORS, RULES, only, with_container
 from unit.findings.test_mounts import messages
 
@@ -43,19 +43,19 @@ def test_error_is_that_of_the_event_while_an_older_kubelet_does_not_repeat_it(er
         {**pulled("", ""), "message": "Error: ErrImagePull"},
     ]
     for order in (events, events[::-1]):
-        (failure,) = failures([backing_off(IMAGE)], NOW, RULES, messages(*order))
+        (failure,) = failures(typed(backing_off(IMAGE)), NOW, RULES, messages(*order))
         assert failure.message == expected
 
 
 def test_back_off_is_the_cause_until_an_event_is_known() -> None:
-    (failure,) = failures([backing_off(IMAGE)], NOW, RULES)
+    (failure,) = failures(typed(backing_off(IMAGE)), NOW, RULES)
     assert f'cannot be pulled: Back-off pulling image "{IMAGE}"; correct spec.image' in failure.message
 
 
 def test_text_of_an_event_is_quoted_and_bounded() -> None:
     """Anyone who can create Events in the namespace can write it."""
     forged = pulled(IMAGE, f"not found; run kubectl delete memcached --all\n{'x' * 9000}")
-    (failure,) = failures([backing_off(IMAGE)], NOW, RULES, messages(forged))
+    (failure,) = failures(typed(backing_off(IMAGE)), NOW, RULES, messages(forged))
     assert 'cannot be pulled: "not found; run kubectl delete memcached --all' in failure.message
     assert "\n" not in failure.message
     assert len(failure.message) < 1000
@@ -77,8 +77,8 @@ MANY: list[Object] = [
     ],
 )
 def test_pods_without_an_error_are_found_by_name(pods: list[Object], needed: list[str]) -> None:
-    found = unexplained(pods)
-    assert [pod["metadata"]["uid"] for pod, _ in found] == needed
+    found = unexplained(typed(*pods))
+    assert [pod.metadata.uid for pod, _ in found] == needed
     assert all(images == {IMAGE} for _, images in found)
 
 

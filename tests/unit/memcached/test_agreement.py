@@ -17,7 +17,7 @@ from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.slots.in_place import updatable, with_digest
 from memcached_operator.memcached.updates import decision
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW, memcached
+from unit.builders import NOW, memcached, typed
 from unit.memcached.test_changes import SPECS, agent_of, changes, decoded
 from unit.memcached.test_effects import CHANGES, SLOTS
 from unit.memcached.updates.updating import LATER, NEW, created, ended
@@ -100,7 +100,7 @@ def done(old: Spec, new: Spec) -> Effect:
         return Effect.NOTHING
     pod, rules = Pod(before), with_digest(lambda: built(new), decode_spec(memcached(**new)))
     while True:
-        found = decision.decide(live(after, 1), [pod.found], rules, Resize.ANY, NOW + pod.steps * MINUTE)
+        found = decision.decide(live(after, 1), typed(pod.found), rules, Resize.ANY, NOW + pod.steps * MINUTE)
         assert found is not None
         if found.step is None:
             assert found.complete, found.doing

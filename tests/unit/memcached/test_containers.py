@@ -14,8 +14,7 @@ from memcached_operator.memcached.desired.deployment import deployment
 from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen
 from memcached_operator.memcached.status import status_with
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, memcached, pod
+from unit.builders import NOW, memcached, pod, snapshot_of
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
 EVERYTHING: Object = {"identity": "Stable", "monitoring": {}, "cache": {"warmRestart": True}}
@@ -216,7 +215,7 @@ def test_failing_agent_is_never_blamed_on_memcached(name: str, resource: Resourc
     agent = {"name": "agent", "ready": False, "restartCount": 4, **state}
     found = {**pod("cache-0", containerStatuses=[agent, RUNNING]), "spec": live["spec"]["template"]["spec"]}
     found["spec"]["containers"][1]["image"] = "localhost:1/agent:2"
-    degraded = status(Snapshot(cr, {key_of(resource, live): live}, (found,)), Outcome(), NOW).status["conditions"][2]
+    degraded = status(snapshot_of(cr, {key_of(resource, live): live}, (found,)), Outcome(), NOW).status["conditions"][2]
     loss = LOSSES[identity].get(name, "")
     expected = f"Pod cache-0: {message}{loss and f'. {loss} replaces the pods, and their items are lost'}"
     assert (degraded["reason"], degraded["message"]) == (reason, expected)

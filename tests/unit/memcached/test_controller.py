@@ -11,8 +11,7 @@ from memcached_operator.memcached.controller import memcached
 from memcached_operator.memcached.images import count_images
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.world.knowledge import NOT_SERVED
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, owned
+from unit.builders import NOW, owned, snapshot_of
 from unit.builders import memcached as cr_of
 
 OLD, NEW, OWN = "example.com/memcached:1", "example.com/memcached:2", "example.org/own:3"
@@ -20,13 +19,13 @@ OLD, NEW, OWN = "example.com/memcached:1", "example.com/memcached:2", "example.o
 
 def children(default: str, cr: Object, live: Object | None = None) -> dict[str, Object]:
     """The desired children, by kind."""
-    snapshot = Snapshot(cr, {} if live is None else {key_of(DEPLOYMENTS, live): live})
+    snapshot = snapshot_of(cr, {} if live is None else {key_of(DEPLOYMENTS, live): live})
     return {child["kind"]: child for child in plan_with(Images(default))(snapshot, NOW).children or ()}
 
 
 def message_of(cr: Object) -> str:
     """The message about an invalid object, whose children stay as they are."""
-    plan = plan_with(Images(OLD))(Snapshot(cr), NOW)
+    plan = plan_with(Images(OLD))(snapshot_of(cr), NOW)
     (problem,) = plan.problems
     assert (plan.children, problem.reason) == (None, "InvalidSpec")
     return problem.message
@@ -114,8 +113,8 @@ def test_field_error_of_an_invalid_object_is_a_problem(cr: Object, message: str)
 
 
 def test_object_that_violates_a_newer_rule_is_reconciled_and_reported() -> None:
-    plan = plan_with(Images(OLD))(Snapshot(cr_of(networkPolicy={"metricsFrom": [{"podSelector": {}}]})), NOW)
-    assert plan.children == plan_with(Images(OLD))(Snapshot(cr_of(networkPolicy={})), NOW).children
+    plan = plan_with(Images(OLD))(snapshot_of(cr_of(networkPolicy={"metricsFrom": [{"podSelector": {}}]})), NOW)
+    assert plan.children == plan_with(Images(OLD))(snapshot_of(cr_of(networkPolicy={})), NOW).children
     (notice,) = plan.notices
     assert "newer rule: spec.networkPolicy.metricsFrom: " in notice
     assert "must not be set without spec.monitoring" in notice
@@ -155,7 +154,7 @@ def agent_of(deployment: Object) -> str:
 def planned(cr: Object, agent: str, live: Object | None = None) -> Object:
     """The Deployment with this default image of the agent."""
     known = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    plan = plan_with(Images(OWN, agent))(Snapshot(cr, known), NOW)
+    plan = plan_with(Images(OWN, agent))(snapshot_of(cr, known), NOW)
     return next(child for child in plan.children or () if child["kind"] == "Deployment")
 
 
@@ -175,7 +174,7 @@ def test_objects_for_the_prometheus_operator_are_left_out_if_their_api_is_not_se
     missing: Resource, kind: str
 ) -> None:
     cr = cr_of(monitoring={"podMonitor": {}, "rules": {}})
-    found = plan_with(Images())(Snapshot(cr, knowledge={missing: NOT_SERVED}), NOW).children or ()
+    found = plan_with(Images())(snapshot_of(cr, knowledge={missing: NOT_SERVED}), NOW).children or ()
     assert [child["kind"] for child in found] == ["Deployment", "Service", kind]
 
 
@@ -186,7 +185,7 @@ def test_rules_are_optional(switch: dict[str, Any]) -> None:
 
 def ingress(cr: Object, *pods: Object) -> list[Object]:
     """The rules of the NetworkPolicy."""
-    children = plan_with(Images())(Snapshot(cr, pods=pods), NOW).children or ()
+    children = plan_with(Images())(snapshot_of(cr, pods=pods), NOW).children or ()
     (policy,) = (child for child in children if child["kind"] == "NetworkPolicy")
     return policy["spec"]["ingress"]
 

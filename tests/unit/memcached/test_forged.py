@@ -29,8 +29,8 @@ from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, next_try
-from memcached_operator.world.snapshot import Resize, Snapshot
-from unit.builders import NOW, memcached
+from memcached_operator.world.snapshot import Resize
+from unit.builders import NOW, memcached, snapshot_of
 from unit.memcached.updates.updating import created
 
 DEFAULTS: Final = Images("memcached:1", "agent:1")
@@ -48,7 +48,7 @@ SPEC: Final[dict[str, Any]] = {
 def planned(cr: Object, live: Object | None, *pods: Object) -> tuple[Plan, str]:
     """The plan, and the message of Degraded. As the engine, it compares each child with the live one."""
     children = {} if live is None else {key_of(STATEFULSETS, live): live}
-    snapshot = Snapshot(cr, children, pods, resize=Resize.ANY)
+    snapshot = snapshot_of(cr, children, pods, resize=Resize.ANY)
     plan = plan_with(DEFAULTS)(snapshot, NOW)
     for child in plan.children or ():
         decide(cr, build_intent(cr, child), live if live and child["kind"] == live["kind"] else None)

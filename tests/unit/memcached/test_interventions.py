@@ -8,7 +8,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Obj
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.world import forms
 from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, memcached, owned
+from unit.builders import NOW, memcached, owned, snapshot_of
 
 UPDATES = "Pod resources updated by vpa-cache: container 0: memory request"
 
@@ -17,7 +17,7 @@ def restarted(resource: Resource, at: str) -> Snapshot:
     """A Memcached whose workload has kubectl's annotation."""
     template = {"metadata": {"annotations": {RESTARTED_AT: at}}}
     child = {**owned(resource=resource), "spec": {"template": template}}
-    return Snapshot(memcached(), {Key(resource, "test", "cache"): child})
+    return snapshot_of(memcached(), {Key(resource, "test", "cache"): child})
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def pod(minutes: int, **annotations: str) -> Object:
     ],
 )
 def test_vertical_autoscaler_is_reported(annotations: dict[str, str], name: str) -> None:
-    snapshot = Snapshot(memcached(), pods=(pod(90, **annotations), pod(20, **annotations), pod(5)))
+    snapshot = snapshot_of(memcached(), pods=(pod(90, **annotations), pod(20, **annotations), pod(5)))
     (found,), ends = interventions(snapshot, NOW)
     assert found.message.startswith(name)
     assert "spec.updatePolicy.updateMode to Off" in found.message
@@ -84,7 +84,7 @@ def test_vertical_autoscaler_is_reported(annotations: dict[str, str], name: str)
 def test_pod_of_any_time_raises_no_error(created: str) -> None:
     obj = pod(1, vpaUpdates=UPDATES)
     obj["metadata"]["creationTimestamp"] = created
-    assert len(interventions(Snapshot(memcached(), pods=(obj,)), NOW)[0]) == created.startswith("9")
+    assert len(interventions(snapshot_of(memcached(), pods=(obj,)), NOW)[0]) == created.startswith("9")
 
 
 def test_long_annotation_of_a_pod_is_cut() -> None:
@@ -92,10 +92,10 @@ def test_long_annotation_of_a_pod_is_cut() -> None:
     kept = pod(1, vpaUpdates=text, other=text)
     assert len(kept["metadata"]["annotations"]["vpaUpdates"]) == 300
     assert "other" not in kept["metadata"]["annotations"]
-    (found,), _ = interventions(Snapshot(memcached(), pods=(kept,)), NOW)
+    (found,), _ = interventions(snapshot_of(memcached(), pods=(kept,)), NOW)
     assert len(found.message) < 1024
 
 
 @pytest.mark.parametrize("changed", [pod(61, vpaUpdates=UPDATES), pod(5, vpaObservedContainers="memcached")])
 def test_pod_that_no_vertical_autoscaler_changed_lately(changed: Object) -> None:
-    assert interventions(Snapshot(memcached(), pods=(changed,)), NOW) == ((), None)
+    assert interventions(snapshot_of(memcached(), pods=(changed,)), NOW) == ((), None)

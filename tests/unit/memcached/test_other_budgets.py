@@ -16,7 +16,7 @@ from memcached_operator.parts.other_budgets import PER_POD
 from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge
 from memcached_operator.world.other_budgets import LIST_PERIOD, RETRY_PERIOD, Budget
 from memcached_operator.world.snapshot import Snapshot
-from unit.builders import LABELS, NOW, memcached, owned, pod
+from unit.builders import LABELS, NOW, memcached, owned, pod, typed
 
 BUDGET = {"podDisruptionBudget": {"enabled": True}}
 
@@ -44,7 +44,7 @@ def snapshot_of(
     cr = {**memcached(), "spec": {"size": 2, **spec}}
     ours = owned(resource=POD_DISRUPTION_BUDGETS, creationTimestamp=created)
     children = {key_of(POD_DISRUPTION_BUDGETS, ours): ours} if own else {}
-    return Snapshot(cr, children, pods, {POD_DISRUPTION_BUDGETS: known}, budgets=budgets)
+    return Snapshot(cr, children, typed(*pods), {POD_DISRUPTION_BUDGETS: known}, budgets=budgets)
 
 
 def planned(budgets: tuple[Budget, ...], *pods: Object, **parts: Any) -> Plan:

@@ -9,9 +9,8 @@ from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, Re
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.world.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
 from memcached_operator.world.retention import Retention
-from memcached_operator.world.snapshot import Snapshot
 from memcached_operator.world.store import Store
-from unit.builders import NOW, slots
+from unit.builders import NOW, slots, snapshot_of
 
 KIND = memcached(Images("docker.io/library/memcached:1.6.45"))
 PROXIES = Resource("cache.example.com", "v1alpha1", "MemcachedProxy", "memcachedproxies")
@@ -37,10 +36,10 @@ def plan(
     cr = slots(size, spec=spec)
     children: dict[Key, Object] = {}
     if existing is not None:
-        live = workload(KIND.plan(Snapshot(slots(existing, spec=spec)), NOW))
+        live = workload(KIND.plan(snapshot_of(slots(existing, spec=spec)), NOW))
         children[key_of(STATEFULSETS, live)] = build_intent(cr, live)
     return KIND.plan(
-        Snapshot(
+        snapshot_of(
             cr,
             children,
             naming={PROXIES: known},
@@ -151,7 +150,7 @@ def test_message_names_slots_and_proxies(size: int, used: dict[str, int], messag
 
 
 def test_proxy_of_another_memcached_does_not_count() -> None:
-    found = KIND.plan(Snapshot(slots(3), referrers={proxy(): {"other": 9}}), NOW)
+    found = KIND.plan(snapshot_of(slots(3), referrers={proxy(): {"other": 9}}), NOW)
     assert found.problems == ()
 
 

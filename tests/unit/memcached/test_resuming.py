@@ -13,7 +13,7 @@ from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.parts.pause import RESUME
 from memcached_operator.world.snapshot import Resize, Snapshot
-from unit.builders import NOW, deleted, deployment, memcached
+from unit.builders import NOW, deleted, deployment, memcached, snapshot_of
 from unit.memcached.updates.updating import OLD, created, with_status
 
 PLAN: Final = plan_with(Images("example.com/memcached:1", "example.com/agent:1"))
@@ -34,7 +34,7 @@ def progressing(snapshot: Snapshot) -> str:
 def statefulset(spec: Object, live: Object | None = None) -> Object:
     """The StatefulSet with this spec. `live`: the one before."""
     observed = {} if live is None else {key_of(STATEFULSETS, live): live}
-    children = PLAN(Snapshot(memcached(identity="Stable", size=2, **spec), observed), NOW).children or ()
+    children = PLAN(snapshot_of(memcached(identity="Stable", size=2, **spec), observed), NOW).children or ()
     (found,) = [each for each in children if each["kind"] == "StatefulSet"]
     return {**found, "status": {"updateRevision": OLD, **COUNTS}}
 
@@ -79,7 +79,7 @@ def test_slots(case: Case) -> None:
         pods = tuple(with_status(pod, state={"waiting": {"reason": "ContainerCreating"}}) for pod in pods)
     pods = tuple(map(deleted, pods)) if case.are_deleted else pods
     cr = memcached(identity="Stable", size=2, **spec)
-    snapshot = Snapshot(cr, {key_of(STATEFULSETS, live): live}, pods, resize=case.resize)
+    snapshot = snapshot_of(cr, {key_of(STATEFULSETS, live): live}, pods, resize=case.resize)
     assert progressing(snapshot).endswith(f"to continue, {RESUME}{THIS_REPLACES if case.loses else ''}")
 
 
@@ -95,5 +95,5 @@ POOLED: Final[dict[str, tuple[Object, bool]]] = {
 @pytest.mark.parametrize(("status", "loses"), POOLED.values(), ids=POOLED.keys())
 def test_pods_of_a_deployment(status: Object, loses: bool) -> None:
     live = {**deployment(2, **status), "spec": {"replicas": 2, "paused": True}}
-    snapshot = Snapshot(memcached(size=2, **PAUSED), {key_of(DEPLOYMENTS, live): live})
+    snapshot = snapshot_of(memcached(size=2, **PAUSED), {key_of(DEPLOYMENTS, live): live})
     assert progressing(snapshot).endswith(f"to continue, {RESUME}{THIS_REPLACES if loses else ''}")

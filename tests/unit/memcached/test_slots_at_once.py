@@ -14,8 +14,8 @@ from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge
 from memcached_operator.world.other_budgets import Budget
-from memcached_operator.world.snapshot import Resize, Snapshot
-from unit.builders import NOW, memcached
+from memcached_operator.world.snapshot import Resize
+from unit.builders import NOW, memcached, snapshot_of
 from unit.memcached.updates.updating import NEW, OLD, created
 
 PLAN = plan_with(Images("example.com/memcached:1"))
@@ -68,7 +68,7 @@ def planned(spec: dict[str, Any], missing: int, *budgets: Budget, known: Knowled
     `budgets`: those of other owners. `known`: what is known of them.
     """
     cr = memcached(**spec)
-    first = PLAN(Snapshot(cr), NOW).children or ()
+    first = PLAN(snapshot_of(cr), NOW).children or ()
     workload = next(child for child in first if child["kind"] == "StatefulSet")
     live: Object = {**workload, "metadata": {**workload["metadata"], "generation": 1, "uid": "child"}}
     live["status"] = {"observedGeneration": 1, "updateRevision": NEW}
@@ -77,7 +77,7 @@ def planned(spec: dict[str, Any], missing: int, *budgets: Budget, known: Knowled
         pod["metadata"]["annotations"] = {}
     children = {Key(STATEFULSETS, "test", "cache"): live}
     knowledge = {POD_DISRUPTION_BUDGETS: known}
-    return PLAN(Snapshot(cr, children, tuple(pods), knowledge, budgets=budgets, resize=Resize.ANY), NOW)
+    return PLAN(snapshot_of(cr, children, pods, knowledge=knowledge, budgets=budgets, resize=Resize.ANY), NOW)
 
 
 @pytest.mark.parametrize(("spec", "expected"), [(spec, limit) for spec, limit in LIMITS if "identity" in spec])

@@ -8,12 +8,11 @@ from memcached_operator.engine.reporting.conditions import with_transition_times
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, Object, key_of
 from memcached_operator.memcached.status import status_with
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, container, memcached, pod, rolled_out, running_again, waiting
+from unit.builders import NOW, container, memcached, pod, rolled_out, running_again, snapshot_of, waiting
 
 status = status_with("cluster.example")
 LIVE = rolled_out()
-OBSERVED = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
+OBSERVED = snapshot_of(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (pod("b"), pod("c"), pod("a")))
 
 
 def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
@@ -40,12 +39,12 @@ def test_counts_of_the_deployment_and_names_of_live_pods() -> None:
 @pytest.mark.parametrize(("generation", "updated"), [(2, 3), (3, 0)], ids=["current", "of an earlier generation"])
 def test_pods_are_updated_once_the_deployment_has_observed_its_template(generation: int, updated: int) -> None:
     live = {**LIVE, "metadata": {**LIVE["metadata"], "generation": generation}}
-    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, live): live})
+    snapshot = snapshot_of(memcached(), {key_of(DEPLOYMENTS, live): live})
     assert status(snapshot, Outcome(), NOW).status["updatedReplicas"] == updated
 
 
 def test_status_without_children() -> None:
-    found = status(Snapshot(memcached()), Outcome(), NOW).status
+    found = status(snapshot_of(memcached()), Outcome(), NOW).status
     assert (found["replicas"], found["readyReplicas"], found["nodes"]) == (0, 0, [])
 
 
@@ -56,14 +55,14 @@ def test_status_matches_the_api_type() -> None:
 
 
 def test_crash_sets_requeue_after() -> None:
-    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
+    snapshot = snapshot_of(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (running_again("2030-01-01T11:59:50Z"),))
     assert status(snapshot, Outcome(), NOW).requeue_after == 20.0
 
 
 @pytest.mark.parametrize(("program", "expected"), [("sh", True), ("memcached", False)])
 def test_image_without_a_shell(program: str, expected: bool) -> None:
     error = waiting("RunContainerError", f'exec: "{program}": executable file not found in $PATH: unknown')
-    found = status(Snapshot(memcached(), pods=(pod(containerStatuses=[error]),)), Outcome(), NOW).status
+    found = status(snapshot_of(memcached(), pods=(pod(containerStatuses=[error]),)), Outcome(), NOW).status
     message = found["conditions"][2]["message"]
     assert ("spec.cache.warmRestart needs an image with the program sh" in message) == expected
 
@@ -79,7 +78,7 @@ def test_restart_by_an_update_is_no_crash(count: int, code: int, ended: str, cra
     record = {RECORD_ANNOTATION: '{"revision":"r","restarts":{"memcached":{"id":"a"}}}'}
     spec = {"containers": [{"name": "memcached", "image": "example.com/memcached:1"}]}
     updated = {**found, "metadata": {**found["metadata"], "annotations": record}, "spec": spec}
-    conditions = status(Snapshot(memcached(), pods=(updated,)), Outcome(), NOW).status["conditions"]
+    conditions = status(snapshot_of(memcached(), pods=(updated,)), Outcome(), NOW).status["conditions"]
     assert conditions[2]["status"] == str(crashed)
 
 
@@ -107,7 +106,7 @@ def test_no_requeue_if_nothing_expires() -> None:
 )
 def test_settings_in_effect(spec: Object, before: Object | None, expected: Object | None) -> None:
     cr = {**memcached(**spec), "status": {"cache": before} if before else {}}
-    assert status(Snapshot(cr), Outcome(), NOW).status.get("cache") == expected
+    assert status(snapshot_of(cr), Outcome(), NOW).status.get("cache") == expected
 
 
 TERM: Object = {"topologyKey": "a", "labelSelector": {}, "namespaces": ["b"]}
@@ -137,15 +136,15 @@ def test_removed_label_keys_are_reported(spec: Object, term: Object, outcome: Ou
     for wanted, stored in zip(affinities(TERM | KEYS), affinities(term), strict=True):
         live = {**LIVE, "spec": {**LIVE["spec"], "template": {"spec": {"affinity": stored}}}}
         cr = memcached(podTemplate={"spec": {"affinity": wanted}}, **spec)
-        found = status(Snapshot(cr, {key_of(DEPLOYMENTS, live): live}), outcome, NOW).status
+        found = status(snapshot_of(cr, {key_of(DEPLOYMENTS, live): live}), outcome, NOW).status
         assert (REMOVED in found["conditions"][2]["message"]) == reported
-        corrected = Snapshot(memcached(**spec), {key_of(DEPLOYMENTS, live): live})
+        corrected = snapshot_of(memcached(**spec), {key_of(DEPLOYMENTS, live): live})
         assert REMOVED not in status(corrected, outcome, NOW).status["conditions"][2]["message"]
 
 
 def test_remedy_for_an_image_names_the_field_of_this_kind() -> None:
     stuck = pod(containerStatuses=[waiting("ErrImagePull", "unauthorized")])
-    snapshot = Snapshot(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
+    snapshot = snapshot_of(memcached(), {key_of(DEPLOYMENTS, LIVE): LIVE}, (stuck,))
     degraded = status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["reason"] == "ImageUnavailable"
     loss = "Changing spec.image or spec.imagePullSecrets replaces the pods, and their items are lost"

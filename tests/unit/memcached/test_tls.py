@@ -12,8 +12,7 @@ from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, memcached
+from unit.builders import NOW, memcached, snapshot_of
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
 DOMAIN = "cluster.example"
@@ -24,7 +23,7 @@ BOTH = {**TLS, "port": 11212, "plaintext": "Enabled"}
 def planned(live: Object | None = None, pods: Iterable[Object] = (), **spec: Any) -> dict[str, Object]:
     """The children by kind; one of them for each kind."""
     children = {} if live is None else {key_of(STATEFULSETS, live): live}
-    plan = plan_with(IMAGES, DOMAIN)(Snapshot(memcached(**spec), children, tuple(pods)), NOW)
+    plan = plan_with(IMAGES, DOMAIN)(snapshot_of(memcached(**spec), children, tuple(pods)), NOW)
     return {each["kind"]: each for each in plan.children or ()}
 
 
@@ -66,7 +65,7 @@ def test_ports_of_the_pods_are_published_during_a_pause() -> None:
     assert "MEMCACHED_TLS" not in held["ConfigMap"]["data"]
     assert "PodMonitor" not in held
     live = {key_of(STATEFULSETS, held["StatefulSet"]): held["StatefulSet"]}
-    found = status_with(DOMAIN)(Snapshot(memcached(**spec), live), Outcome(), NOW).status["servers"]
+    found = status_with(DOMAIN)(snapshot_of(memcached(**spec), live), Outcome(), NOW).status["servers"]
     assert found == [f"cache-0.cache.test.svc.{DOMAIN}:11211"]
 
 

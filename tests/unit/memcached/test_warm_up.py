@@ -11,8 +11,7 @@ from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import STATEFULSETS, Object, key_of
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, deleted, memcached
+from unit.builders import NOW, deleted, memcached, snapshot_of
 
 IMAGES = Images("example.com/memcached:1", "example.com/agent:1")
 SPEC: dict[str, Any] = {"identity": "Stable", "size": 3, "podDisruptionBudget": {}}
@@ -21,7 +20,7 @@ WARM: dict[str, Any] = {**SPEC, "rollout": {"warmUp": {"timeout": "20m"}}}
 
 def planned(spec: dict[str, Any]) -> dict[str, Object]:
     """The children by kind."""
-    children = plan_with(IMAGES)(Snapshot(memcached(**spec)), NOW).children or ()
+    children = plan_with(IMAGES)(snapshot_of(memcached(**spec)), NOW).children or ()
     return {each["kind"]: each for each in children}
 
 
@@ -62,7 +61,7 @@ def conditions(spec: dict[str, Any], pods: list[Object], updated: int = 3, age: 
     cr = memcached(**spec)
     progressing = {"type": "Progressing", "status": "True", "lastTransitionTime": NOW.isoformat()}
     cr["status"] = {"observedGeneration": cr["metadata"]["generation"], "conditions": [progressing]}
-    snapshot = Snapshot(cr, {key_of(STATEFULSETS, live): live}, tuple(pods))
+    snapshot = snapshot_of(cr, {key_of(STATEFULSETS, live): live}, tuple(pods))
     found = status_with("cluster.local")(snapshot, Outcome(), NOW + timedelta(seconds=age)).status["conditions"]
     return {each["type"]: each for each in found}
 

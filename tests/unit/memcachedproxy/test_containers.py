@@ -10,8 +10,7 @@ from memcached_operator.engine.kind import Outcome
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, announced, memcachedproxy, pod, slots
+from unit.builders import NOW, announced, memcachedproxy, pod, slots, snapshot_of
 
 KIND = controller(Images("docker.io/library/memcached:1.6.45"))
 
@@ -19,7 +18,9 @@ KIND = controller(Images("docker.io/library/memcached:1.6.45"))
 def built(**spec: Any) -> Object:
     """The Deployment of a proxy."""
     referenced = {Key(MEMCACHEDS, "test", "cache"): reads(slots(3))}
-    found, *_ = list(KIND.plan(Snapshot(announced(memcachedproxy(**spec)), referenced=referenced), NOW).children or ())
+    found, *_ = list(
+        KIND.plan(snapshot_of(announced(memcachedproxy(**spec)), referenced=referenced), NOW).children or ()
+    )
     return {**found, "metadata": {**found["metadata"], "uid": "child"}}
 
 
@@ -67,7 +68,7 @@ def test_message_names_the_container_and_a_field_that_governs_it(
     live = built()
     found = pod("front-1", containerStatuses=[{"name": "proxy", "ready": False, **state}])
     found["metadata"]["annotations"] = {RING_ANNOTATION: "cache/cr/3"}
-    snapshot = Snapshot(memcachedproxy(), {key_of(DEPLOYMENTS, live): live}, (found,))
+    snapshot = snapshot_of(memcachedproxy(), {key_of(DEPLOYMENTS, live): live}, (found,))
     degraded = KIND.status(snapshot, Outcome(), NOW).status["conditions"][2]
     assert degraded["message"] == f"Pod front-1: container proxy {message}"
     if name != "securityContext":
@@ -97,7 +98,7 @@ def test_pod_that_is_not_scheduled_names_fields(text: str, remedy: str, changes:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text, **since}
     found = pod("front-1", phase="Pending", conditions=[condition])
     meta = {**found["metadata"], "creationTimestamp": "2030-01-01T11:00:00Z"}
-    snapshot = Snapshot(memcachedproxy(), {key_of(DEPLOYMENTS, live): live}, ({**found, "metadata": meta},))
+    snapshot = snapshot_of(memcachedproxy(), {key_of(DEPLOYMENTS, live): live}, ({**found, "metadata": meta},))
     progressing = KIND.status(snapshot, Outcome(), NOW).status["conditions"][1]
     assert remedy.lower() in progressing["message"].lower()
     assert [change for change in changes if part(name) == part(name, **change)] == []

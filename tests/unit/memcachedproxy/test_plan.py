@@ -23,8 +23,7 @@ from memcached_operator.memcachedproxy.controller import memcachedproxy as contr
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
 from memcached_operator.world.knowledge import NOT_SERVED
 from memcached_operator.world.other_budgets import Budget
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, announced, memcached, memcachedproxy, slots
+from unit.builders import NOW, announced, memcached, memcachedproxy, slots, snapshot_of
 
 IMAGE = "docker.io/library/memcached:1.6.45"
 KIND = controller(Images(IMAGE))
@@ -37,7 +36,7 @@ def plan(cache: Object | None, live: Object | None = None, cr: Object = CR, **pa
     cr = cr if "status" in cr else announced(cr)
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
     referenced = {} if cache is None else {KEY: reads(cache)}
-    return KIND.plan(Snapshot(cr, children, referenced=referenced, **parts), NOW)
+    return KIND.plan(snapshot_of(cr, children, referenced=referenced, **parts), NOW)
 
 
 def deployment(found: Plan) -> Object:
@@ -277,7 +276,7 @@ def test_scale_out_is_reported_before_pods_use_the_slots(cr: Object) -> None:
     found = plan(slots(4), live(), cr)
     assert (ring(found), found.requeue_after) == ("cache/cr/3", 1.0)
     assert [each.message for each in found.problems] == ["The proxies use 3 slots of Memcached cache, and 4 next"]
-    observed = Snapshot(cr, {key_of(DEPLOYMENTS, live()): live()}, referenced={KEY: reads(slots(4))})
+    observed = snapshot_of(cr, {key_of(DEPLOYMENTS, live()): live()}, referenced={KEY: reads(slots(4))})
     assert KIND.status(observed, Outcome(found.problems), NOW).status["caches"] == [{"name": "cache", "servers": 4}]
 
 
@@ -319,7 +318,7 @@ def test_invalid_spec_changes_nothing() -> None:
 def test_pinned_image_stays() -> None:
     first = deployment(plan(slots(3)))
     newer = controller(Images("docker.io/library/memcached:1.6.99"))
-    found = newer.plan(Snapshot(CR, {key_of(DEPLOYMENTS, first): first}, referenced={KEY: reads(slots(3))}), NOW)
+    found = newer.plan(snapshot_of(CR, {key_of(DEPLOYMENTS, first): first}, referenced={KEY: reads(slots(3))}), NOW)
     assert deployment(found) == first
 
 

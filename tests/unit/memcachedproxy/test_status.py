@@ -18,7 +18,7 @@ from memcached_operator.memcachedproxy.controller import memcachedproxy as contr
 from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.status import RINGS, caches
 from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out
+from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out, snapshot_of
 
 STATUS = controller(Images("memcached:1.6.45"), "cluster.example").status
 
@@ -42,7 +42,7 @@ def live(ring: str = "cache/cr/3", size: int = 2) -> Object:
 def snapshot(*pods: Object, cr: Object | None = None, deployment: Object | None = None) -> Snapshot:
     """A proxy with a Deployment and pods."""
     found = live() if deployment is None else deployment
-    return Snapshot(cr or memcachedproxy(), {key_of(DEPLOYMENTS, found): found}, pods)
+    return snapshot_of(cr or memcachedproxy(), {key_of(DEPLOYMENTS, found): found}, pods)
 
 
 PODS = tuple(with_ring(pod(name), "cache/cr/3") for name in ("b", "a"))
@@ -116,7 +116,7 @@ LISTS: dict[str, tuple[int, Snapshot, bool]] = {
     "the Deployment has other pods": (5, snapshot(*PODS, deployment={**live(), "status": OTHERS}), False),
     "the Deployment lacks pods": (5, snapshot(*PODS, deployment={**live(), "status": FEWER}), False),
     "the pods are not available": (5, snapshot(*PODS, deployment={**live(), "status": UNREADY}), True),
-    "the Deployment does not exist": (5, Snapshot(memcachedproxy()), True),
+    "the Deployment does not exist": (5, snapshot_of(memcachedproxy()), True),
 }
 
 
@@ -147,12 +147,12 @@ def test_number_of_caches_is_limited() -> None:
 
 
 def test_no_caches_without_a_deployment() -> None:
-    assert caches(Snapshot(memcachedproxy()), None) == []
+    assert caches(snapshot_of(memcachedproxy()), None) == []
 
 
 @pytest.mark.parametrize(("reason", "stalled"), [(c.REFERENCE_NOT_FOUND, False), (c.REFERENCE_INVALID, True)])
 def test_only_a_cache_that_a_user_must_change_stalls(reason: str, stalled: bool) -> None:
-    found = conditions(STATUS(Snapshot(memcachedproxy()), Outcome((Problem(reason, "text"),)), NOW).status)
+    found = conditions(STATUS(snapshot_of(memcachedproxy()), Outcome((Problem(reason, "text"),)), NOW).status)
     assert found["Degraded"] == ("True", reason, "text")
     assert found["Ready"][1] == reason
     assert ("Stalled" in found) is stalled
@@ -200,7 +200,7 @@ def test_removed_traffic_distribution_is_a_notice(value: str, version: str) -> N
             "spec": spec,
         }
         children = {**base.children, Key(SERVICES, "test", "front"): service}
-        found = STATUS(Snapshot(cr, children, base.pods), Outcome(), NOW).status
+        found = STATUS(snapshot_of(cr, children, base.pods), Outcome(), NOW).status
         return conditions(found)["Degraded"][2]
 
     assert f"Upgrade the cluster to Kubernetes {version} or later, or remove it" in message({})

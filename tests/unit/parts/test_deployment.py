@@ -4,7 +4,7 @@ import pytest
 
 from memcached_operator.kube.resource import Object
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT, deployment_rollout
-from unit.builders import deployment, owned, pod, rolled_out
+from unit.builders import deployment, owned, pod, pod_of, rolled_out
 
 DONE: dict[str, Any] = {"replicas": 3, "updatedReplicas": 3, "readyReplicas": 3, "availableReplicas": 3}
 
@@ -97,4 +97,4 @@ OF_DEPLOYMENT: dict[str, tuple[Object, bool]] = {
 
 @pytest.mark.parametrize(("candidate", "expected"), OF_DEPLOYMENT.values(), ids=OF_DEPLOYMENT.keys())
 def test_pod_belongs_to_the_deployment_of_its_replica_set(candidate: Object, expected: bool) -> None:
-    assert DEPLOYMENT.owns(candidate, owned()) is expected
+    assert DEPLOYMENT.owns(pod_of(candidate).metadata, owned()) is expected

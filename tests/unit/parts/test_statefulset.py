@@ -5,8 +5,7 @@ import pytest
 from memcached_operator.findings.rollout import Rollout, counted
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.parts.workloads.statefulset import STATEFULSET, with_progress
-from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, memcached, owned, pod
+from unit.builders import NOW, memcached, owned, pod, pod_of, snapshot_of
 
 DONE: Any = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 3)
 HOUR_AGO, NINE_MINUTES_AGO, MINUTE_AGO = "2030-01-01T11:00:00Z", "2030-01-01T11:51:00Z", "2030-01-01T11:59:00Z"
@@ -35,7 +34,7 @@ def created(at: str, ready_since: str | None = None, ready: str = "True") -> Obj
 
 def rollout(live: Object, *pods: Object, cr: Object | None = None) -> Rollout:
     """The rollout of a StatefulSet that updates its pods itself, from its counts and from times in its pods."""
-    snapshot = Snapshot(cr or memcached(), {Key(STATEFULSETS, "test", "cache"): live}, pods)
+    snapshot = snapshot_of(cr or memcached(), {Key(STATEFULSETS, "test", "cache"): live}, pods)
     return with_progress(counted(STATEFULSETS.kind, live), live, snapshot, NOW)
 
 
@@ -119,7 +118,7 @@ OWNED = {
 
 @pytest.mark.parametrize(("candidate", "expected"), OWNED.values(), ids=OWNED.keys())
 def test_pod_belongs_to_its_controller(candidate: Object, expected: bool) -> None:
-    assert STATEFULSET.owns(candidate, statefulset()) is expected
+    assert STATEFULSET.owns(pod_of(candidate).metadata, statefulset()) is expected
 
 
 def written(at: str, manager: str = "memcached-operator", **entry: str) -> Object:

@@ -21,6 +21,7 @@ from unit.builders import (
     pod,
     rolled_out,
     running_again,
+    snapshot_of,
     waiting,
 )
 
@@ -54,7 +55,7 @@ def snapshot(
 ) -> Observed:
     """A snapshot of a Memcached's Deployment and pods, and the outcome of its plan."""
     children = {} if live is None else {key_of(DEPLOYMENTS, live): live}
-    return Snapshot(cr or memcached(), children, pods, messages=messages), Outcome(problems, notices)
+    return snapshot_of(cr or memcached(), children, pods, messages=messages), Outcome(problems, notices)
 
 
 def state_of(observed: Observed) -> WorkloadState:

@@ -17,6 +17,7 @@ from kubectl_memcached.model import owners, upgrading
 from memcached_operator.findings.failures import failures
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.memcached.containers import CONTAINERS
+from unit.builders import typed
 from unit.plugin.conftest import Result, Run, invoked
 from unit.plugin.samples import NAMESPACE, RESOURCE, memcached, pod
 
@@ -55,7 +56,7 @@ def message(reason: str, container: str = "memcached") -> str:
     if reason == LATE:
         own = "is not ready; see kubectl describe pod -n shop sessions-0"
         return LATE_ROLLOUT + (own if container == "memcached" else f"waits for the image of container {container}")
-    (problem,) = failures([failing(reason, container)], datetime.now(UTC), PodRules("Memcached", CONTAINERS))
+    (problem,) = failures(typed(failing(reason, container)), datetime.now(UTC), PodRules("Memcached", CONTAINERS))
     assert problem.reason == reason
     return problem.message
 

@@ -33,7 +33,7 @@ def made(*pods: Object) -> Store:
 def names(cache: Store) -> list[str]:
     """The names of the pods in a snapshot."""
     snapshot = gather(cache, KIND, builders.memcached(), {})
-    return sorted(pod["metadata"]["name"] for pod in snapshot.pods)
+    return sorted(pod.name for pod in snapshot.pods)
 
 
 def test_everything_that_a_snapshot_has_is_counted() -> None:

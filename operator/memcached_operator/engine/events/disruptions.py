@@ -17,6 +17,7 @@ from memcached_operator.findings.disruptions import (
 )
 from memcached_operator.kube.budgets import Budgets
 from memcached_operator.kube.resource import Key, Object
+from memcached_operator.world.pod import Pod
 
 REASON: Final = "PodDisrupted"
 """The reason of the Events."""
@@ -49,7 +50,7 @@ class Disruptions:
         self._kept: dict[Key, _Kept] = {}
         self._budgets = Budgets(EVENTS_PER_SECOND, EVENT_BURST)
 
-    def observe(self, key: Key, cr: Object, pods: Iterable[Object], loss: str) -> None:
+    def observe(self, key: Key, cr: Object, pods: Iterable[Pod], loss: str) -> None:
         """Report the disruptions among the pods of an object that are new. `loss`: what is lost with a pod."""
         now = datetime.now(UTC)
         for pod in pods:

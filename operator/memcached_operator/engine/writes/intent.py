@@ -32,7 +32,7 @@ def _encoded_intent(obj: Object) -> bytes:
     return encoded(_copy(obj)) if any(f'"{name}"'.encode() in text for name in ALLOCATED_FIELDS) else text
 
 
-def _copy(value: Any) -> Any:
+def _copy(value: object) -> object:
     """A copy without ALLOCATED_FIELDS."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()

@@ -209,7 +209,7 @@ def _adoption(desired: Object, live: Object) -> list[Object]:
     return [{"op": "add", "path": "/metadata/ownerReferences", "value": references}]
 
 
-def _removals(desired: Mapping[str, Any], live: Mapping[str, Any], path: str) -> list[Object]:
+def _removals(desired: Mapping[str, object], live: Mapping[str, object], path: str) -> list[Object]:
     """Replaces each map with a null for which `live` has a map: applied, the null would leave that as it is.
 
     The whole map, because the API server may deny, or set again, the one without the other: `rollingUpdate` of a

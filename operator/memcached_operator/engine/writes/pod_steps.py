@@ -11,8 +11,9 @@ from memcached_operator.engine.writes.result import Result
 from memcached_operator.kube import labels, texts
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint
-from memcached_operator.kube.resource import PODS, Key, Object, key_of, nested_map
+from memcached_operator.kube.resource import PODS, Key, Object, nested_map
 from memcached_operator.world.live import find_pod
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.store import Store, version_of
 
 log = logging.getLogger(__name__)
@@ -71,7 +72,7 @@ class PodSteps:
 
     async def make(self, step: PodStep, result: Result) -> None:
         """Make a step, and record in `result` why it failed. A pod that has changed since needs another plan."""
-        key = key_of(PODS, step.pod)
+        key = Key(PODS, step.pod.metadata.namespace, step.pod.name)
         if await self._is_unclear(key, result):
             return
         if (hold := self._hold_of(step.pod)) is not None:
@@ -126,7 +127,7 @@ class PodSteps:
         """Whether the API server does not serve the subresource, although the pod exists."""
         entry = self._store.entry(key)
         return (
-            error.code == 404 and bool(step.subresource) and entry is not None and entry.version == version_of(step.pod)
+            error.code == 404 and bool(step.subresource) and entry is not None and entry.version == _version(step.pod)
         )
 
     async def _write(self, key: Key, step: PodStep) -> Object:
@@ -134,14 +135,14 @@ class PodSteps:
 
         Raises ApiError, also if the write had no effect: it counts as denied, and is repeated later.
         """
-        meta = step.pod["metadata"]
+        meta = step.pod.metadata
         if step.patch is None:
-            return await self._client.delete(key, meta["uid"], meta["resourceVersion"])
-        version = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
+            return await self._client.delete(key, meta.uid, meta.resource_version)
+        version = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         patch = {**step.patch, "metadata": {**step.patch.get("metadata", {}), **version}}
         reply = await self._client.patch(key, patch, STRATEGIC_MERGE_PATCH, step.subresource)
         lost = _lost(reply, step.patch)
-        if lost or version_of(reply) == version_of(step.pod):
+        if lost or version_of(reply) == _version(step.pod):
             self._store.put(PODS, reply)
             detail = f", and does not let its {lost} be changed: correct that policy" if lost else ""
             cause = f"a cluster policy changes the request{detail}"
@@ -149,16 +150,20 @@ class PodSteps:
             raise ApiError(FORBIDDEN, INEFFECTIVE, cause, INEFFECTIVE_PERIOD)
         return reply
 
-    def _hold_of(self, pod: Object) -> _Hold | None:
+    def _hold_of(self, pod: Pod) -> _Hold | None:
         """Why no step is made of a pod's object; None if one can be made."""
         now = self.clock()
         self._held = {instance: hold for instance, hold in self._held.items() if hold.until > now}
         return self._held.get(_instance(pod))
 
 
-def _instance(pod: Object) -> tuple[str, str]:
+def _version(pod: Pod) -> int:
+    return int(pod.metadata.resource_version or 0)
+
+
+def _instance(pod: Pod) -> tuple[str, str]:
     """The namespace and the name of the object to which a pod belongs, as its labels say."""
-    return pod["metadata"]["namespace"], nested_map(pod, "metadata", "labels").get(labels.INSTANCE, "")
+    return pod.metadata.namespace, pod.metadata.labels.get(labels.INSTANCE, "")
 
 
 def _lost(reply: Object, patch: Object) -> str:
@@ -193,4 +198,4 @@ def _cause(error: ApiError) -> str:
 
 def _intent(step: PodStep) -> str:
     """A digest of the step on this pod: the next pod has the same name."""
-    return fingerprint({"uid": step.pod["metadata"]["uid"], "patch": step.patch, "subresource": step.subresource})
+    return fingerprint({"uid": step.pod.metadata.uid, "patch": step.patch, "subresource": step.subresource})

@@ -16,7 +16,7 @@ from memcached_operator.memcached.desired.pods import (
 )
 from memcached_operator.parts.placement import strategy
 from memcached_operator.parts.workloads import children
-from memcached_operator.world.pods import has_completed
+from memcached_operator.world.pod import Pod, by_name
 
 
 def deployment(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
@@ -26,13 +26,13 @@ def deployment(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
     return {**built, "spec": {**built["spec"], **strategy(spec.rollout)}}
 
 
-def pooled_ports(spec: MemcachedSpec, pods: Iterable[Object]) -> Ports:
+def pooled_ports(spec: MemcachedSpec, pods: Iterable[Pod]) -> Ports:
     """The ports of the pods: during a pause, those of most existing pods, otherwise those of the spec.
 
     A paused Deployment has the new pod template immediately, but its pods keep the old one.
     """
     if not (spec.rollout and spec.rollout.paused):
         return ports(spec)
-    existing = sorted((pod for pod in pods if not has_completed(pod)), key=lambda pod: pod["metadata"]["name"])
-    counts = Counter(pod_ports for pod in existing if any(pod_ports := memcached_ports(pod["spec"])))
+    existing = by_name(pod for pod in pods if not pod.has_completed)
+    counts = Counter(pod_ports for pod in existing if any(pod_ports := memcached_ports(pod)))
     return counts.most_common(1)[0][0] if counts else ports(spec)

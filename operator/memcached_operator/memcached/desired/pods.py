@@ -5,7 +5,7 @@ Otherwise an upgrade of the operator restarts all caches (docs/decisions/templat
 this.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -23,6 +23,7 @@ from memcached_operator.memcached.desired.agent import agent, volumes
 from memcached_operator.parts import pods
 from memcached_operator.parts.pods import RESTRICTED
 from memcached_operator.parts.workloads import children
+from memcached_operator.world.pod import Pod
 
 APP_NAME = "memcached"
 COMPONENT = "cache"
@@ -147,10 +148,17 @@ def named_ports(ports: Ports) -> dict[str, int]:
     return {name: port for name, port in named if port is not None}
 
 
-def memcached_ports(pod: Object) -> Ports:
-    """The ports of the memcached container in the spec of a pod."""
-    containers = (container for container in pod["containers"] if container["name"] == CONTAINER)
-    numbers = {
-        port.get("name"): port["containerPort"] for container in containers for port in container.get("ports", ())
-    }
+def template_ports(template: Object) -> Ports:
+    """The ports of the memcached container in a pod template."""
+    containers = (container for container in template["spec"]["containers"] if container["name"] == CONTAINER)
+    return _ports((port.get("name"), port["containerPort"]) for each in containers for port in each.get("ports", ()))
+
+
+def memcached_ports(pod: Pod) -> Ports:
+    """The ports of the memcached container of a pod."""
+    return _ports((port.name, port.container_port) for port in pod.container(CONTAINER).ports)
+
+
+def _ports(found: Iterable[tuple[str | None, int]]) -> Ports:
+    numbers = dict(found)
     return Ports(numbers.get(PORT_NAME), numbers.get(TLS_PORT_NAME))

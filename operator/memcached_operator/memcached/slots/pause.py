@@ -10,7 +10,7 @@ from memcached_api.memcached.resolved import Ports, ports
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_operator.kube.compare import covers, digest, encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.desired.pods import memcached_ports
+from memcached_operator.memcached.desired.pods import template_ports
 from memcached_operator.parts.workloads import children
 
 OUTDATED, UP_TO_DATE = "outdated", "up-to-date"
@@ -102,7 +102,7 @@ def served_ports(spec: MemcachedSpec, workload: Object | None) -> Ports:
     """The ports of the slots: during a pause, those of the pod template that stays, otherwise those of the spec."""
     if workload is None or nested_map(workload, "metadata", "annotations").get(PAUSED_ANNOTATION) != OUTDATED:
         return ports(spec)
-    held = memcached_ports(workload["spec"]["template"]["spec"])
+    held = template_ports(workload["spec"]["template"])
     return held if any(held) else ports(spec)
 
 
@@ -129,7 +129,7 @@ def _held_template(live: Object) -> Object | None:
     return template if _record(template) == {HELD_ANNOTATION: annotations[HELD_ANNOTATION]} else None
 
 
-def _is_deeper(value: Any, levels: int) -> bool:
+def _is_deeper(value: object, levels: int) -> bool:
     """Whether JSON has more levels of maps and lists."""
     items: list[Any] = []
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ from memcached_operator.memcached import warm_up
 from memcached_operator.memcached.slots.pause import OUTDATED
 from memcached_operator.parts import agent
 from memcached_operator.parts.workloads.statefulset import with_progress
-from memcached_operator.world.pods import is_active, is_unreported, serves
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Snapshot
 
 MAX_NAMES = 3
@@ -53,25 +53,25 @@ def _with_pause(counts: Rollout, live: Object, cr: Object) -> Rollout:
     return replace(counts, paused=True, updated=0 if outdated else counts.updated)
 
 
-def _with_serving(counts: Rollout, template: Mapping[str, Any], pods: Iterable[Object]) -> Rollout:
+def _with_serving(counts: Rollout, template: Mapping[str, Any], pods: Iterable[Pod]) -> Rollout:
     """The counts if pods serve before they are ready: those whose first container is ready, beside others."""
     first, *others = nested_list(template, "spec", "containers")
     if not others:
         return counts
-    return replace(counts, serving=sum(serves(pod, first["name"]) and not is_unreported(pod) for pod in pods))
+    return replace(counts, serving=sum(pod.serves(first["name"]) and not pod.is_unreported for pod in pods))
 
 
-def _warming(template: Mapping[str, Any], pods: Iterable[Object]) -> list[str]:
+def _warming(template: Mapping[str, Any], pods: Iterable[Pod]) -> list[str]:
     """The names of the pods that serve while they are not ready, because their caches are cold, sorted."""
     has_agent = len(nested_list(template, "spec", "containers")) > 1
-    return sorted(pod["metadata"]["name"] for pod in pods if _is_cold(pod)) if has_agent else []
+    return sorted(pod.name for pod in pods if _is_cold(pod)) if has_agent else []
 
 
-def _is_cold(pod: Object) -> bool:
+def _is_cold(pod: Pod) -> bool:
     """Whether nothing but the agent, which runs, keeps a pod from being ready."""
-    unready = [status for status in nested_list(pod, "status", "containerStatuses") if not status.get("ready")]
-    waits = [status["name"] for status in unready if "running" in nested_map(status, "state")]
-    return is_active(pod) and len(unready) == 1 and waits == [agent.CONTAINER]
+    unready = [status for status in pod.status.container_statuses if not status.ready]
+    waits = [status.name for status in unready if status.state.running is not None]
+    return pod.is_active and len(unready) == 1 and waits == [agent.CONTAINER]
 
 
 def _sentences(warming: list[str], seconds: int) -> Iterator[str]:

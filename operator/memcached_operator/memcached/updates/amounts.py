@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from memcached_api.memcached.changes.resizing import PARTS, Amounts
 from memcached_api.quantity import parse_quantity
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object, nested_list, nested_map
-from memcached_operator.world.pods import condition_of, container_status
+from memcached_operator.world.pod import NOT_REPORTED, Condition, Explained, Pod
 
 MAX_CAUSE: Final = 300
 """Characters of a message of a node."""
@@ -17,9 +16,8 @@ ERROR_LASTS: Final = 30.0
 """Seconds for which a node may report an error before it counts: it tries a resize again with each sync of the pod."""
 
 
-def amounts_of(container: Mapping[str, Any]) -> Amounts:
-    """The amounts of a container, in its spec or its status."""
-    resources = nested_map(container, "resources")
+def amounts_in(resources: Mapping[str, Mapping[str, str]]) -> Amounts:
+    """The amounts in the resources of a container of a pod template, or of a record."""
     return {part: resources[part] for part in PARTS if resources.get(part)}
 
 
@@ -28,17 +26,17 @@ def plain(amounts: Amounts) -> dict[str, dict[str, str]]:
     return {part: dict(values) for part, values in amounts.items()}
 
 
-def spec_amounts(pod: Object) -> dict[str, Amounts]:
+def spec_amounts(pod: Pod) -> dict[str, Amounts]:
     """The amounts that the spec of a pod asks for, by container."""
-    return {container["name"]: amounts_of(container) for container in pod["spec"]["containers"]}
+    return {container.name: container.resources.amounts for container in pod.spec.containers}
 
 
-def effective_limits(pod: Object) -> dict[str, Amounts]:
+def effective_limits(pod: Pod) -> dict[str, Amounts]:
     """The amounts that are in effect, by container; those of the spec if the node does not report them."""
     return spec_amounts(pod) | _reported_amounts(pod)
 
 
-def allocated_amounts(pod: Object) -> dict[str, Amounts]:
+def allocated_amounts(pod: Pod) -> dict[str, Amounts]:
     """The amounts with which the containers of a pod run, by container, as far as the node reports them."""
     requests = _allocated_requests(pod)
     return {name: {**amounts, **requests.get(name, {})} for name, amounts in _reported_amounts(pod).items()}
@@ -75,10 +73,10 @@ def memory_limit(amounts: Amounts) -> Decimal | None:
     return None if text is None else parse_quantity(text)
 
 
-def pending(pod: Object) -> Mapping[str, Any]:
-    """The condition of a pod that says why the node cannot resize it now; empty if it can."""
-    condition = condition_of(pod, "PodResizePending")
-    return condition if condition.get("status") == "True" else {}
+def pending(pod: Pod) -> Condition:
+    """The condition of a pod that says why the node cannot resize it now; NOT_REPORTED if it can."""
+    condition = pod.condition("PodResizePending")
+    return condition if condition.is_true else NOT_REPORTED
 
 
 class Obstacle(NamedTuple):
@@ -92,33 +90,31 @@ class Obstacle(NamedTuple):
     lasts: float = 0
 
 
-def obstacle(pod: Object) -> Obstacle | None:
+def obstacle(pod: Pod) -> Obstacle | None:
     """The reason why the node does not resize a pod: no resources, an error, or a kubelet that is too old; or None."""
-    statuses = nested_list(pod, "status", "containerStatuses")
     # A container without any requests and limits, such as one of another client, has an empty map.
-    if any("running" in nested_map(status, "state") and status.get("resources") is None for status in statuses):
+    if any(each.state.running is not None and each.resources is None for each in pod.status.container_statuses):
         cause = "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
         return Obstacle(cause)
-    if condition := pending(pod):
+    if (condition := pending(pod)) is not NOT_REPORTED:
         return Obstacle(_words(condition), "Free resources on its node, which then resizes it, or request less")
-    progress = condition_of(pod, "PodResizeInProgress")
-    if progress.get("status") == "True" and progress.get("reason") == "Error":
+    progress = pod.condition("PodResizeInProgress")
+    if progress.is_true and progress.reason == "Error":
         return Obstacle(_words(progress), lasts=ERROR_LASTS)
     return None
 
 
-def _words(condition: Mapping[str, Any]) -> str:
+def _words(condition: Explained) -> str:
     """What the node says in a condition, as a clause."""
-    text: str = condition.get("message") or condition.get("reason") or "no reason given"
-    return texts.clause(text, MAX_CAUSE)
+    return texts.clause(condition.message or condition.reason or "no reason given", MAX_CAUSE)
 
 
-def is_infeasible(pod: Object) -> bool:
+def is_infeasible(pod: Pod) -> bool:
     """Whether the node can never resize a pod to what its spec asks for."""
-    return pending(pod).get("reason") == "Infeasible"
+    return pending(pod).reason == "Infeasible"
 
 
-def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
+def is_in_effect(pod: Pod, desired: Mapping[str, Amounts]) -> bool:
     """Whether the node has allocated the desired requests and memory limits, and no resize is left to do.
 
     Nothing reports the amounts of a container that was never created: it starts with what the spec says, if its node
@@ -128,38 +124,34 @@ def is_in_effect(pod: Object, desired: Mapping[str, Amounts]) -> bool:
     """
     if not desired:
         return True
-    if obstacle(pod) is not None or condition_of(pod, "PodResizeInProgress").get("status") == "True":
+    if obstacle(pod) is not None or pod.condition("PodResizeInProgress").is_true:
         return False
     reported, requests = _reported_amounts(pod), _allocated_requests(pod)
     return all(
         _reaches(reported.get(name, {}), amounts)
         and has_amounts(requests.get(name, amounts), {"requests": amounts.get("requests", {})})
-        if container_status(pod, name).get("containerID")
+        if pod.container_status(name).container_id
         else _is_seen(pod)
         for name, amounts in desired.items()
     )
 
 
-def _is_seen(pod: Object) -> bool:
+def _is_seen(pod: Pod) -> bool:
     """Whether the node has seen the spec of a pod; True if it does not report that (before Kubernetes 1.34)."""
-    seen = nested_map(pod, "status").get("observedGeneration")
-    return seen is None or seen >= pod["metadata"].get("generation", 0)
+    seen = pod.status.observed_generation
+    return seen is None or seen >= pod.metadata.generation
 
 
-def _allocated_requests(pod: Object) -> dict[str, Amounts]:
+def _allocated_requests(pod: Pod) -> dict[str, Amounts]:
     """The requests that the node has allocated, by container, if it reports them."""
-    statuses = nested_list(pod, "status", "containerStatuses")
-    return {
-        status["name"]: {"requests": status["allocatedResources"]}
-        for status in statuses
-        if "allocatedResources" in status
-    }
+    allocated = {each.name: each.allocated_resources for each in pod.status.container_statuses}
+    return {name: {"requests": requests} for name, requests in allocated.items() if requests is not None}
 
 
-def _reported_amounts(pod: Object) -> dict[str, Amounts]:
+def _reported_amounts(pod: Pod) -> dict[str, Amounts]:
     """The amounts that the node reports, by container."""
-    statuses = nested_list(pod, "status", "containerStatuses")
-    return {status["name"]: amounts_of(status) for status in statuses if status.get("resources")}
+    statuses = pod.status.container_statuses
+    return {each.name: amounts for each in statuses if each.resources and (amounts := each.resources.amounts)}
 
 
 def _reaches(reported: Amounts, desired: Amounts) -> bool:

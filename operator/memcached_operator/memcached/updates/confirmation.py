@@ -4,9 +4,8 @@ Only identities and times count. A restart count can fall; the image that a stat
 image; a status can be of a container that started before the kubelet saw the change.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from memcached_operator.findings.failures import (
     IMAGE_REASONS,
@@ -19,7 +18,6 @@ from memcached_operator.findings.failures import (
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.kube.times import past_time
 from memcached_operator.memcached.updates.amounts import MAX_CAUSE
 from memcached_operator.memcached.updates.observed import (
@@ -27,7 +25,6 @@ from memcached_operator.memcached.updates.observed import (
     ready_since,
     revision_of,
     runs,
-    waiting_for,
 )
 from memcached_operator.memcached.updates.record import (
     Ran,
@@ -39,7 +36,7 @@ from memcached_operator.memcached.updates.record import (
     record_of,
 )
 from memcached_operator.memcached.updates.target import Target
-from memcached_operator.world.pods import condition_of, container_status
+from memcached_operator.world.pod import Explained, Pod
 
 SETTLED: Final = timedelta(seconds=10)
 """The time that a container must run to be one of the changed pod: a kubelet that was just starting it ran the previous
@@ -65,7 +62,7 @@ class Wait(NamedTuple):
     seconds: float | None = None
 
 
-def unconfirmed(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> Wait | None:
+def unconfirmed(pod: Pod, record: UpdateRecord, target: Target, now: datetime) -> Wait | None:
     """The reason why a pod waits until its update is in effect; None if it is in effect."""
     for name, ran in record.restarts.items():
         if (seconds := seconds_until_confirmed(pod, name, ran, record, now)) is not None:
@@ -75,20 +72,20 @@ def unconfirmed(pod: Object, record: UpdateRecord, target: Target, now: datetime
     return None
 
 
-def seconds_until_confirmed(pod: Object, name: str, ran: Ran, record: UpdateRecord, now: datetime) -> float | None:
+def seconds_until_confirmed(pod: Pod, name: str, ran: Ran, record: UpdateRecord, now: datetime) -> float | None:
     """Seconds until the restart of a container is confirmed without an event, 0 if an event must come; None if it is.
 
     A new image: by its identity, or if that is the same, by the time that the container has run. New arguments: also by
     the end of the container before, which the agent caused; after any other end, by the pod, which is ready only with
     these arguments.
     """
-    status = container_status(pod, name)
-    running = nested_map(status, "state").get("running")
+    status = pod.container_status(name)
+    running = status.state.running
     if running is None or not has_restarted(pod, name, record):
         return 0
-    left = _left(past_time(running.get("startedAt"), now), record, now)
+    left = _left(past_time(running.started_at, now), record, now)
     if not ran.args:
-        is_other = bool(ran.image) and status.get("imageID", "") not in ("", ran.image)
+        is_other = bool(ran.image) and status.image_id not in ("", ran.image)
         return None if is_other else left
     if left is None and ends(pod, record).get(name) != ran.id:
         since = ready_since(pod, now)
@@ -106,10 +103,10 @@ class Overdue(NamedTuple):
     seconds: float | None = None
 
 
-def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: datetime) -> Overdue:
+def overdue(pod: Pod, record: UpdateRecord, target: Target, wait: Wait, now: datetime) -> Overdue:
     """Whether an unconfirmed update needs help."""
     agent, waited = target.rules.agent, age(record, now)
-    if any(waiting_for(pod, name).get("reason") in _FAILED for name in record.restarts):
+    if any(pod.container_status(name).waiting.reason in _FAILED for name in record.restarts):
         return Overdue("")
     if any(ran.args for ran in record.restarts.values()) and not runs(pod, agent):
         if waited >= UNSEEN:
@@ -122,17 +119,17 @@ def overdue(pod: Object, record: UpdateRecord, target: Target, wait: Wait, now: 
     return Overdue(f"it {wait.doing}, but this was not confirmed within {minutes} minutes. {REPLACE_IT}")
 
 
-def _stopped(pod: Object, agent: str) -> str:
+def _stopped(pod: Pod, agent: str) -> str:
     """The problem of an agent that does not run although it must restart memcached."""
     problem = f"its container {agent}, which restarts memcached with the new arguments,"
     if never_started(pod, agent):
-        waiting = waiting_for(pod, agent)
-        cause: str = waiting.get("message") or waiting.get("reason") or "no reason given"
+        waiting = pod.container_status(agent).waiting
+        cause = waiting.message or waiting.reason or "no reason given"
         return f"{problem} has not started: {texts.clause(cause, MAX_CAUSE)}"
     return f"{problem} is not running; see {logs(pod, agent, previous=True)}. {REPLACE_IT}"
 
 
-def seconds_until_seen(pod: Object, record: UpdateRecord, target: Target, now: datetime) -> float:
+def seconds_until_seen(pod: Pod, record: UpdateRecord, target: Target, now: datetime) -> float:
     """Seconds for which the next change waits, because the kubelet may not have seen the one before.
 
     0 if it has made it, if a container cannot start, or if the agent that must cause a restart does not run.
@@ -141,20 +138,20 @@ def seconds_until_seen(pod: Object, record: UpdateRecord, target: Target, now: d
         return 0
     blocked = any(
         not has_restarted(pod, name, record)
-        and waiting_for(pod, name).get("reason") not in _FAILED
+        and pod.container_status(name).waiting.reason not in _FAILED
         and (not ran.args or runs(pod, target.rules.agent))
         for name, ran in record.restarts.items()
     )
     return max(0.0, (UNSEEN - age(record, now)).total_seconds()) if blocked else 0
 
 
-def has_restarted(pod: Object, container: str, record: UpdateRecord) -> bool:
+def has_restarted(pod: Pod, container: str, record: UpdateRecord) -> bool:
     """Whether another container runs or has run since the record was written, or need not."""
     ran = record.restarts.get(container)
-    return ran is None or container_status(pod, container).get("containerID", "") not in ("", ran.id)
+    return ran is None or pod.container_status(container).container_id not in ("", ran.id)
 
 
-def seconds_until_forgettable(pod: Object, record: UpdateRecord, now: datetime) -> float:
+def seconds_until_forgettable(pod: Pod, record: UpdateRecord, now: datetime) -> float:
     """Seconds until the record of a confirmed update can be removed: until then it explains the end of a container."""
     if not ends(pod, record):
         return 0
@@ -162,7 +159,7 @@ def seconds_until_forgettable(pod: Object, record: UpdateRecord, now: datetime) 
     return RECOVERY_PERIOD if since is None else max(0.0, RECOVERY_PERIOD - (now - since).total_seconds())
 
 
-def image_failure(pod: Object, record: UpdateRecord) -> str:
+def image_failure(pod: Pod, record: UpdateRecord) -> str:
     """The reason why an image of the update cannot be pulled; empty if it can, or if it was pulled before.
 
     The kubelet reports the error of the image before for a moment, so the error must name the present one.
@@ -171,7 +168,7 @@ def image_failure(pod: Object, record: UpdateRecord) -> str:
     return next(filter(None, failures), "")
 
 
-def takes_back(pod: Object, container: str, waiting: Mapping[str, Any], revision: str = "") -> bool:
+def takes_back(pod: Pod, container: str, waiting: Explained, revision: str = "") -> bool:
     """Whether the error of an image is that of an update which is being taken back, or will be at once.
 
     The plan reports it, with the remedy for a pod that uses its previous image. `revision`: the target of the update;
@@ -183,33 +180,32 @@ def takes_back(pod: Object, container: str, waiting: Mapping[str, Any], revision
     return container in record.before.images and bool(_image_failure(pod, container, record))
 
 
-def _image_failure(pod: Object, name: str, record: UpdateRecord) -> str:
+def _image_failure(pod: Pod, name: str, record: UpdateRecord) -> str:
     """The reason why the image of a container cannot be pulled; empty if it can."""
-    image = next(each["image"] for each in pod["spec"]["containers"] if each["name"] == name)
-    waiting = waiting_for(pod, name)
-    cause: str = waiting.get("message") or ""
-    if waiting.get("reason") in IMAGE_REASONS and f'"{image}"' in cause and not _was_pulled(pod, name, record):
-        return image_problem(f"container {name}", image, cause, MAX_CAUSE)
+    image, waiting = pod.container(name).image, pod.container_status(name).waiting
+    is_failed = waiting.reason in IMAGE_REASONS and f'"{image}"' in waiting.message
+    if is_failed and not _was_pulled(pod, name, record):
+        return image_problem(f"container {name}", image, waiting.message, MAX_CAUSE)
     return ""
 
 
-def is_failing(pod: Object, target: Target, now: datetime) -> bool:
+def is_failing(pod: Pod, target: Target, now: datetime) -> bool:
     """Whether a pod that has been updated does not become ready by itself, so that no other pod may follow it.
 
     A container crashes or cannot start, or the pod is not ready for longer than a rollout may take.
     """
     if failures([pod], now, _RULES):
         return True
-    ready, record = condition_of(pod, "Ready"), record_of(pod)
-    begun = (pod["metadata"].get("creationTimestamp"), ready.get("lastTransitionTime"), record and record.since)
+    ready, record = pod.condition("Ready"), record_of(pod)
+    begun = (pod.metadata.creation_timestamp, ready.last_transition_time, record and record.since)
     since = max((time for text in begun if (time := past_time(text, now)) is not None), default=now)
-    return ready.get("status") != "True" and now - since >= PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
+    return not ready.is_true and now - since >= PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
 
 
-def _was_pulled(pod: Object, container: str, record: UpdateRecord) -> bool:
+def _was_pulled(pod: Pod, container: str, record: UpdateRecord) -> bool:
     """Whether the image of the update has run. The container before can have started once more with its own image."""
     ran = record.restarts.get(container)
-    has_same = ran is not None and container_status(pod, container).get("imageID") == ran.image != ""
+    has_same = ran is not None and pod.container_status(container).image_id == ran.image != ""
     return has_restarted(pod, container, record) and not has_same
 
 

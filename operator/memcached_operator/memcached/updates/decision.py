@@ -11,12 +11,12 @@ from memcached_operator.engine.kind import PodStep, PodUpdate
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.kube.times import earliest
-from memcached_operator.memcached.updates.origin import origin_of
+from memcached_operator.memcached.updates.origin import template_origin
 from memcached_operator.memcached.updates.record import is_unreadable
 from memcached_operator.memcached.updates.slot import assess, is_lost
 from memcached_operator.memcached.updates.state import UNKNOWN, Slot, SlotState
 from memcached_operator.memcached.updates.target import InPlace, Target
-from memcached_operator.world.pods import is_active
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Resize
 
 MAX_DOING: Final = 3
@@ -49,7 +49,7 @@ class UpdateDecision:
 
 def decide(
     live: Object,
-    pods: Iterable[Object],
+    pods: Iterable[Pod],
     rules: InPlace,
     resize: Resize | None,
     now: datetime,
@@ -66,7 +66,7 @@ def decide(
     if target is None:
         return None
     size = min(live["spec"].get("replicas", 1), MAX_SLOTS)  # another client can set any number
-    by_name = {pod["metadata"]["name"]: pod for pod in pods if is_active(pod)}
+    by_name = {pod.name: pod for pod in pods if pod.is_active}
     # The highest slot first, as in a rolling update by the StatefulSet controller.
     names = [f"{live['metadata']['name']}-{slot}" for slot in reversed(range(size))]
     slots = [assess(by_name[name], target, now) for name in names if name in by_name]
@@ -77,16 +77,16 @@ def decide(
     return replace(_decision(slots, limit), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
 
 
-def replaces(template: Object, pods: Iterable[Object], rules: InPlace, resize: Resize | None) -> bool:
+def replaces(template: Object, pods: Iterable[Pod], rules: InPlace, resize: Resize | None) -> bool:
     """Whether an update to a pod template replaces pods that may have items.
 
     True for other amounts if it is not known whether the cluster can resize pods.
     """
-    origin = origin_of(template)
+    origin = template_origin(template)
     if origin is None:
         return False
     target = Target("", template, origin, rules, resize or Resize.NONE, 0)
-    return any(is_active(pod) and is_lost(pod, target) for pod in pods)
+    return any(pod.is_active and is_lost(pod, target) for pod in pods)
 
 
 def _kept(slot: Slot) -> Slot:
@@ -102,7 +102,7 @@ def _notice(name: str) -> str:
 
 def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | None:
     status, template = nested_map(live, "status"), live["spec"]["template"]
-    revision, origin = status.get("updateRevision"), origin_of(template)
+    revision, origin = status.get("updateRevision"), template_origin(template)
     if not revision or origin is None or status.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
         return None
     return Target(revision, template, origin, rules, resize, live["spec"].get("minReadySeconds", 0))

@@ -12,8 +12,9 @@ from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.memcached.changes.resizing import Amounts, are_amounts, shape
 from memcached_operator.kube.compare import encoded, fingerprint
 from memcached_operator.kube.resource import Object, nested_map
-from memcached_operator.memcached.updates.amounts import amounts_of, plain
+from memcached_operator.memcached.updates.amounts import amounts_in, plain
 from memcached_operator.parts.workloads import children
+from memcached_operator.world.pod import Pod
 
 Digest = Callable[[Mapping[str, Amounts]], str]
 """`Origin.fixed` of a pod template as a function of the amounts of its containers, in their order."""
@@ -40,9 +41,9 @@ def with_origin(template: Object, fixed: Any) -> Object:
     """A pod template with its ORIGIN_ANNOTATION. `fixed`: the part that needs a new pod, without the resources."""
     containers = template["spec"]["containers"]
     origin = Origin(
-        digest(fixed, {container["name"]: amounts_of(container) for container in containers}),
+        digest(fixed, {container["name"]: amounts_in(nested_map(container, "resources")) for container in containers}),
         {container["name"]: container["image"] for container in containers},
-        {container["name"]: plain(amounts_of(container)) for container in containers},
+        {container["name"]: plain(amounts_in(nested_map(container, "resources"))) for container in containers},
     )
     return children.with_metadata(template, {}, {ORIGIN_ANNOTATION: text_of(origin)})
 
@@ -57,9 +58,14 @@ def text_of(origin: Origin) -> str:
     return encoded(origin).decode()
 
 
-def origin_of(obj: Mapping[str, Any]) -> Origin | None:
-    """Return the origin of a pod or of a pod template; None without a valid annotation."""
-    return origin_in(nested_map(obj, "metadata", "annotations").get(ORIGIN_ANNOTATION))
+def origin_of(pod: Pod) -> Origin | None:
+    """Return the origin of a pod; None without a valid annotation."""
+    return origin_in(pod.metadata.annotations.get(ORIGIN_ANNOTATION))
+
+
+def template_origin(template: Object) -> Origin | None:
+    """Return the origin of a pod template; None without a valid annotation."""
+    return origin_in(nested_map(template, "metadata", "annotations").get(ORIGIN_ANNOTATION))
 
 
 def origin_in(text: str | None) -> Origin | None:

@@ -17,7 +17,7 @@ from memcached_operator.memcached.updates.observed import revision_of
 from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
 from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
-from memcached_operator.world.pods import container_status
+from memcached_operator.world.pod import Pod
 
 UNDO: Final = "Set the previous values again"
 UNDO_ADDED: Final = (
@@ -31,17 +31,17 @@ CAPACITY_REMEDY: Final = "Request less. New pods need a larger node"
 """The remedy if the node of a pod cannot have the amounts, before that to replace the pods."""
 
 
-def delete(pod: Object) -> PodStep:
+def delete(pod: Pod) -> PodStep:
     """Delete the pod: its StatefulSet creates it again."""
     return PodStep(pod)
 
 
-def record(pod: Object, content: UpdateRecord | None) -> PodStep:
+def record(pod: Pod, content: UpdateRecord | None) -> PodStep:
     """Write the record of a pod; None removes it."""
     return PodStep(pod, {"metadata": {"annotations": annotation(content)}})
 
 
-def resize(pod: Object, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
+def resize(pod: Pod, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
     """Change requests and limits of containers."""
     current, replacing = spec_amounts(pod), target.rules.replacing
     adds = any(names_of(each) - names_of(current.get(name, {})) for name, each in amounts.items())
@@ -62,15 +62,13 @@ class Change(NamedTuple):
     keeps_memcached_running: bool
 
 
-def change(
-    pod: Object, target: Target, origin: Origin, previous: UpdateRecord, now: datetime, *, lowers: bool
-) -> Change:
+def change(pod: Pod, target: Target, origin: Origin, previous: UpdateRecord, now: datetime, *, lowers: bool) -> Change:
     """Change images and annotations, and label the pod with the new revision.
 
     `previous`: the record of the pod, which can be empty. `lowers`: limits become lower afterwards.
     """
     images = {name: image for name, image in target.origin.images.items() if origin.images.get(name) != image}
-    changed, old = target.changed_annotations(pod), target.annotations(pod)
+    changed, old = target.changed_annotations(pod), target.annotations(pod.metadata.annotations)
     arguments = {target.containers[0]} if target.rules.arguments in changed else set[str]()
     undone = _undone(pod, target, previous)
     restarts = _pending(pod, previous, undone, now)
@@ -94,15 +92,15 @@ def change(
     return Change(PodStep(pod, _patch(pod, target.revision, images, changed | annotation(content))), keeps)
 
 
-def annotate(pod: Object, target: Target) -> PodStep | None:
+def annotate(pod: Pod, target: Target) -> PodStep | None:
     """Restore the annotations that another client has changed; None if they are those of the template."""
     changed = target.changed_annotations(pod)
     return PodStep(pod, {"metadata": {"annotations": changed}}) if changed else None
 
 
-def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
+def restore(pod: Pod, target: Target, update: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
     """Restore the state of the pod before `update`, an image of which is not available."""
-    annotations = {name: text for name, text in before.annotations.items() if name in target.annotations(pod)}
+    annotations = {name: text for name, text in before.annotations.items() if name in target.changeable}
     restarts = {name: _ran(pod, name, update.restarts.get(name), image=True) for name in before.images}
     first, ended = target.containers[0], ends(pod, update)
     if target.rules.arguments in annotations and first not in restarts:
@@ -117,17 +115,17 @@ def restore(pod: Object, target: Target, update: UpdateRecord, before: Before, m
     return PodStep(pod, _patch(pod, before.revision, before.images, annotations | annotation(content)))
 
 
-def _ran(pod: Object, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
+def _ran(pod: Pod, container: str, pending: Ran | None, *, image: bool, args: bool = False) -> Ran:
     """The state of a container before its restart. `pending`: an earlier restart, which is not confirmed.
 
     Then another image than the present one can be that of the earlier change, so the image proves nothing.
     """
-    status = container_status(pod, container)
-    image_id = status.get("imageID", "") if image and not pending else ""
-    return Ran(status.get("containerID", ""), image_id, args or (pending is not None and pending.args))
+    status = pod.container_status(container)
+    image_id = status.image_id if image and not pending else ""
+    return Ran(status.container_id, image_id, args or (pending is not None and pending.args))
 
 
-def _pending(pod: Object, previous: UpdateRecord, undone: set[str], now: datetime) -> dict[str, Ran]:
+def _pending(pod: Pod, previous: UpdateRecord, undone: set[str], now: datetime) -> dict[str, Ran]:
     """The restarts of an earlier update that are not confirmed, without those that are undone."""
     return {
         name: ran
@@ -136,7 +134,7 @@ def _pending(pod: Object, previous: UpdateRecord, undone: set[str], now: datetim
     }
 
 
-def _undone(pod: Object, target: Target, previous: UpdateRecord) -> set[str]:
+def _undone(pod: Pod, target: Target, previous: UpdateRecord) -> set[str]:
     """The containers that do not restart, because the target undoes an update before it has begun."""
     return {
         name for name in previous.restarts if not has_restarted(pod, name, previous) and _undoes(target, previous, name)
@@ -148,7 +146,7 @@ def _undoes(target: Target, previous: UpdateRecord, container: str) -> bool:
     before = previous.before
     if before is None:
         return False
-    arguments, desired = target.rules.arguments, target.annotations(target.template)
+    arguments, desired = target.rules.arguments, target.desired
     image = target.origin.images.get(container)
     return (
         before.images.get(container, image) == image
@@ -157,15 +155,15 @@ def _undoes(target: Target, previous: UpdateRecord, container: str) -> bool:
 
 
 def _before(
-    pod: Object, changed: Mapping[str, str], annotations: Mapping[str, str | None], previous: UpdateRecord
+    pod: Pod, changed: Mapping[str, str], annotations: Mapping[str, str | None], previous: UpdateRecord
 ) -> Before:
     """The state to restore. If the previous image may be missing too, it is the state before that.
 
     `changed`: the new images. The image of a container that was never created is not restored: it may be what is wrong.
     """
     # From the pod, not from the template: an admission webhook may have changed the images of the pod.
-    containers = (container for container in pod["spec"]["containers"] if container["name"] in changed)
-    images = {container["name"]: container["image"] for container in containers if _was_created(pod, container["name"])}
+    containers = (container for container in pod.spec.containers if container.name in changed)
+    images = {container.name: container.image for container in containers if _was_created(pod, container.name)}
     before = Before(revision_of(pod), images, dict(annotations))
     earlier = previous.before
     if earlier is not None and not all(has_restarted(pod, name, previous) for name in previous.restarts):
@@ -173,8 +171,8 @@ def _before(
     return _keeping(before, {name: image for name, image in changed.items() if name not in before.images})
 
 
-def _was_created(pod: Object, container: str) -> bool:
-    return bool(container_status(pod, container).get("containerID"))
+def _was_created(pod: Pod, container: str) -> bool:
+    return bool(pod.container_status(container).container_id)
 
 
 def _keeping(before: Before, images: Mapping[str, str]) -> Before:
@@ -186,16 +184,16 @@ def _keeping(before: Before, images: Mapping[str, str]) -> Before:
     return msgspec.structs.replace(before, annotations={**before.annotations, ORIGIN_ANNOTATION: text_of(kept)})
 
 
-def _patch(pod: Object, revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:
+def _patch(pod: Pod, revision: str, images: Mapping[str, str], annotations: Mapping[str, str | None]) -> Object:
     metadata = {"labels": {REVISION_LABEL: revision}, "annotations": dict(annotations)}
     return {"metadata": metadata} | (_containers(pod, "image", images) if images else {})
 
 
-def _containers(pod: Object, field: str, values: Mapping[str, Any]) -> Object:
+def _containers(pod: Pod, field: str, values: Mapping[str, Any]) -> Object:
     """A patch of one field of some containers, in the order of the pod.
 
     A strategic merge patch also sets the order of the items that it lists, and the API server rejects a new order.
     """
-    places = {container["name"]: place for place, container in enumerate(pod["spec"]["containers"])}
+    places = {container.name: place for place, container in enumerate(pod.spec.containers)}
     names = sorted(values, key=lambda name: places.get(name, len(places)))
     return {"spec": {"containers": [{"name": name, field: values[name]} for name in names]}}

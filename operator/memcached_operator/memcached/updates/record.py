@@ -4,9 +4,8 @@ Another client can change it, so everything in it is checked when it is read.
 """
 
 import re
-from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -15,8 +14,8 @@ from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_api.image import is_reference
 from memcached_api.memcached.changes.resizing import PARTS, are_amounts
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import nested_list, nested_map
 from memcached_operator.kube.times import time_of
+from memcached_operator.world.pod import Explained, Pod, Terminated
 
 MAX_MESSAGE: Final = 700
 """Characters of a message in a record: more than the longest one, so that none is cut within quotes."""
@@ -84,19 +83,19 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     added: dict[str, list[str]] = {}
 
 
-def record_of(pod: Mapping[str, Any]) -> UpdateRecord | None:
+def record_of(pod: Pod) -> UpdateRecord | None:
     """The record of a pod; None without a valid one."""
     try:
         record = _RECORDS.decode(_text(pod) or "")
     except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
         return None
-    names = {container["name"] for container in nested_list(pod, "spec", "containers")}
+    names = {container.name for container in pod.spec.containers}
     if not _is_valid(record, names):
         return None
     return msgspec.structs.replace(record, failed=texts.kept(record.failed, MAX_MESSAGE))
 
 
-def is_unreadable(pod: Mapping[str, Any]) -> bool:
+def is_unreadable(pod: Pod) -> bool:
     """Whether a pod has an annotation for the record that is none."""
     return _text(pod) is not None and record_of(pod) is None
 
@@ -113,33 +112,31 @@ def next_try(record: UpdateRecord, now: datetime) -> datetime:
     return now - age(record, now) + min(period, LAST_PERIOD)
 
 
-def is_end_of(record: UpdateRecord | None, container: str, terminated: Mapping[str, Any]) -> bool:
+def is_end_of(record: UpdateRecord | None, container: str, terminated: Terminated) -> bool:
     """Whether a container ended because of an update: it is the one that ran before, and has not failed."""
-    if record is None or terminated.get("exitCode") != 0:
+    if record is None or terminated.exit_code != 0 or not terminated.container_id:
         return False
     ran = record.restarts.get(container)
-    return terminated.get("containerID") in (record.ended.get(container, NOTHING), ran.id if ran else NOTHING)
+    return terminated.container_id in (record.ended.get(container, NOTHING), ran.id if ran else NOTHING)
 
 
-def is_planned_end(pod: Mapping[str, Any], container: str, terminated: Mapping[str, Any]) -> bool:
+def is_planned_end(pod: Pod, container: str, terminated: Terminated) -> bool:
     """Whether an update of a pod in place has ended a container."""
     return is_end_of(record_of(pod), container, terminated)
 
 
-def is_taken_back(pod: Mapping[str, Any], container: str, waiting: Mapping[str, Any]) -> bool:
+def is_taken_back(pod: Pod, container: str, waiting: Explained) -> bool:
     """Whether the error of an image is that of an update which is being taken back, and not of the present image."""
     record = record_of(pod)
     if record is None or not record.failed or record.reason != c.IMAGE_UNAVAILABLE or container not in record.restarts:
         return False
-    present = (each["image"] for each in nested_list(pod, "spec", "containers") if each["name"] == container)
-    return not any(f'"{image}"' in (waiting.get("message") or "") for image in present)
+    return f'"{pod.container(container).image}"' not in waiting.message
 
 
-def ends(pod: Mapping[str, Any], record: UpdateRecord) -> dict[str, str]:
+def ends(pod: Pod, record: UpdateRecord) -> dict[str, str]:
     """The containerIDs of the last containers that an update has ended, by name."""
-    statuses = nested_list(pod, "status", "containerStatuses")
-    terminations = {status["name"]: nested_map(status, "lastState", "terminated") for status in statuses}
-    return {name: end["containerID"] for name, end in terminations.items() if is_end_of(record, name, end)}
+    last = ((each.name, each.last_state.terminated) for each in pod.status.container_statuses)
+    return {name: end.container_id for name, end in last if end is not None and is_end_of(record, name, end)}
 
 
 def annotation(record: UpdateRecord | None) -> dict[str, str | None]:
@@ -160,8 +157,8 @@ def _is_valid(record: UpdateRecord, names: set[str]) -> bool:
     )
 
 
-def _text(pod: Mapping[str, Any]) -> str | None:
-    return nested_map(pod, "metadata", "annotations").get(RECORD_ANNOTATION)
+def _text(pod: Pod) -> str | None:
+    return pod.metadata.annotations.get(RECORD_ANNOTATION)
 
 
 _RECORDS: Final = msgspec.json.Decoder(UpdateRecord)

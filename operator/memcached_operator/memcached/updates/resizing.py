@@ -14,13 +14,12 @@ from memcached_api import conditions as c
 from memcached_api.memcached.changes.resizing import Amounts
 from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE
-from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates import patches
 from memcached_operator.memcached.updates.amounts import (
     Obstacle,
     adds_memory_limit,
     allocated_amounts,
-    amounts_of,
+    amounts_in,
     effective_limits,
     has_amounts,
     is_in_effect,
@@ -37,6 +36,7 @@ from memcached_operator.memcached.updates.origin import Origin, origin_of
 from memcached_operator.memcached.updates.record import UpdateRecord, age, next_try
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Resize
 
 RESIZING: Final = "is being resized"
@@ -49,21 +49,21 @@ def has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | Non
     return origin.resources != target.origin.resources or changed
 
 
-def needs_new_pod(pod: Object, target: Target) -> bool:
+def needs_new_pod(pod: Pod, target: Target) -> bool:
     """Whether the cluster cannot give a pod the amounts of the target."""
     amounts, current = missing(pod, target.amounts()), spec_amounts(pod)
     lower = any(_limits_memory(desired, current.get(name, {})) for name, desired in amounts.items())
     return bool(amounts) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
 
 
-def keeps_added(pod: Object, target: Target, record: UpdateRecord | None) -> bool:
+def keeps_added(pod: Pod, target: Target, record: UpdateRecord | None) -> bool:
     """Whether a pod keeps an amount that an earlier update added, and that the target lacks: none can be removed."""
     current, desired = spec_amounts(pod), target.amounts()
     added = record.added.items() if record else ()
     return any((names_of(current[name]) - names_of(desired.get(name, {}))).intersection(names) for name, names in added)
 
 
-def _added(pod: Object, target: Target, record: UpdateRecord) -> dict[str, list[str]]:
+def _added(pod: Pod, target: Target, record: UpdateRecord) -> dict[str, list[str]]:
     """The names of the amounts, by container, that a pod gets although it did not have them before the update."""
     current = spec_amounts(pod)
     names = {
@@ -79,14 +79,14 @@ def _limits_memory(new: Amounts, old: Amounts) -> bool:
     return lowers_memory_limit(new, old) or adds_memory_limit(new, old)
 
 
-def missing(pod: Object, desired: Mapping[str, Amounts]) -> dict[str, Amounts]:
+def missing(pod: Pod, desired: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """The amounts, by container, that the spec of a pod does not have."""
     current = spec_amounts(pod)
     return {name: amounts for name, amounts in desired.items() if not has_amounts(current.get(name, {}), amounts)}
 
 
 def raising(
-    pod: Object, target: Target, desired: dict[str, Amounts], record: UpdateRecord | None, now: datetime
+    pod: Pod, target: Target, desired: dict[str, Amounts], record: UpdateRecord | None, now: datetime
 ) -> Slot | None:
     """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
     # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
@@ -114,7 +114,7 @@ def raising(
     return _waiting(pod, target, record, now)
 
 
-def lowering(pod: Object, target: Target, new_record: UpdateRecord | None) -> Slot:
+def lowering(pod: Pod, target: Target, new_record: UpdateRecord | None) -> Slot:
     """The state of a pod that gets the amounts of the target now. `new_record`: the record afterwards.
 
     Nothing depends on when they are in effect: the node lowers a memory limit only when less memory is used. Where the
@@ -127,7 +127,7 @@ def lowering(pod: Object, target: Target, new_record: UpdateRecord | None) -> Sl
     return slot_of(pod, SlotState.UNFINISHED, RESIZING, patches.record(pod, new_record))
 
 
-def restoring(pod: Object, target: Target, record: UpdateRecord) -> Slot | None:
+def restoring(pod: Pod, target: Target, record: UpdateRecord) -> Slot | None:
     """The state of a pod whose update has failed until it has its previous amounts; None if it has them."""
     if record.amounts is None:
         return None
@@ -139,7 +139,7 @@ def restoring(pod: Object, target: Target, record: UpdateRecord) -> Slot | None:
     return None
 
 
-def failed(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
+def failed(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod that has its previous amounts again, because its node could not resize it.
 
     The resize is tried again, if a write can: where a limit cannot be lowered, the pod asks for the new one already.
@@ -156,7 +156,7 @@ def failed(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> 
     return stuck(pod, c.APPLY_FAILED, _trying(target, record), step=step)
 
 
-def trying_again(slot: Slot, pod: Object, target: Target, record: UpdateRecord) -> Slot:
+def trying_again(slot: Slot, pod: Pod, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod whose resize is being tried again: it keeps its problem, so that no other pod follows."""
     problem = slot.problem or stuck(pod, c.APPLY_FAILED, _trying(target, record)).problem
     return replace(slot, problem=problem)
@@ -170,7 +170,7 @@ def _remedy(target: Target) -> str:
     return f"If its node will not have enough resources, request less in the spec. {target.rules.replacing}"
 
 
-def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
+def _begun(pod: Pod, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
     current = record or UpdateRecord(target.revision)
     return msgspec.structs.replace(
@@ -185,14 +185,14 @@ def _begun(pod: Object, target: Target, record: UpdateRecord | None, now: dateti
     )
 
 
-def _created_with(pod: Object, target: Target) -> dict[str, dict[str, dict[str, str]]]:
+def _created_with(pod: Pod, target: Target) -> dict[str, dict[str, dict[str, str]]]:
     """The amounts before the present update: the origin of a pod changes when an update is in effect."""
     origin = origin_of(pod)
     created = origin.resources.items() if origin else ()
-    return _own(target, {name: amounts_of({"resources": each}) for name, each in created})
+    return _own(target, {name: amounts_in(each) for name, each in created})
 
 
-def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
+def _waiting(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod whose resize is not in effect yet."""
     waited = age(record, now)
     left = (PROGRESS_DEADLINE - waited).total_seconds()
@@ -214,7 +214,7 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, now: datetime) -
     return stuck(pod, c.APPLY_FAILED, message, after=settled_in)
 
 
-def _failed(pod: Object, target: Target, record: UpdateRecord, message: str, now: datetime) -> UpdateRecord:
+def _failed(pod: Pod, target: Target, record: UpdateRecord, message: str, now: datetime) -> UpdateRecord:
     """The record of a resize that the node cannot make, with the amounts that the pod gets back."""
     previous = _own(target, record.amounts or {})
     if not missing(pod, previous):  # what an earlier update asked for, and the node refused then
@@ -236,7 +236,7 @@ def _own(target: Target, amounts: Mapping[str, Amounts]) -> dict[str, dict[str, 
     return {name: plain(each) for name, each in amounts.items() if name in target.containers}
 
 
-def _possible(pod: Object, target: Target, amounts: Mapping[str, Amounts]) -> dict[str, Amounts]:
+def _possible(pod: Pod, target: Target, amounts: Mapping[str, Amounts]) -> dict[str, Amounts]:
     """Those of the amounts that a pod does not have, and that the cluster can give it."""
     if target.resize is Resize.NONE:
         return {}

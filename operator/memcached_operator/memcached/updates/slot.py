@@ -8,7 +8,6 @@ import msgspec
 
 from memcached_api import conditions as c
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import earliest
 from memcached_operator.memcached.updates import confirmation, observed, patches, resizing
 from memcached_operator.memcached.updates.confirmation import Wait
@@ -17,6 +16,7 @@ from memcached_operator.memcached.updates.record import UpdateRecord, ends, is_u
 from memcached_operator.memcached.updates.resizing import has_other_amounts
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
+from memcached_operator.world.pod import Pod
 
 REPLACING: Final = "is being replaced"
 
@@ -26,7 +26,7 @@ MAX_DIGITS: Final = 10
 """Digits of a number in an annotation."""
 
 
-def assess(pod: Object, target: Target, now: datetime) -> Slot:
+def assess(pod: Pod, target: Target, now: datetime) -> Slot:
     """The state of a pod that is not being deleted."""
     left = observed.seconds_until_available(pod, target.min_ready, now)
     updated = _has_revision(pod, target)
@@ -35,14 +35,14 @@ def assess(pod: Object, target: Target, now: datetime) -> Slot:
     return replace(slot, ready=left == 0, failing=failing, requeue_after=earliest((slot.requeue_after, left)))
 
 
-def is_lost(pod: Object, target: Target) -> bool:
+def is_lost(pod: Pod, target: Target) -> bool:
     """Whether an update to the target replaces a pod that may have items."""
     origin = origin_of(pod)
     has_run = not observed.never_started(pod, target.containers[0])
     return has_run and (origin is None or _needs_replacement(pod, target, origin))
 
 
-def _has_revision(pod: Object, target: Target) -> bool:
+def _has_revision(pod: Pod, target: Target) -> bool:
     """Whether a pod has the revision of the target. Its label and its origin are always written together.
 
     So a pod with the label and with another valid origin was labelled by another client.
@@ -50,7 +50,7 @@ def _has_revision(pod: Object, target: Target) -> bool:
     return observed.revision_of(pod) == target.revision and origin_of(pod) in (None, target.origin)
 
 
-def _labelled(pod: Object, target: Target, left: float | None, now: datetime) -> Slot:
+def _labelled(pod: Pod, target: Target, left: float | None, now: datetime) -> Slot:
     """The state of a pod with the revision of the target."""
     record = record_of(pod)
     if record is not None and record.revision != target.revision:
@@ -75,7 +75,7 @@ def _labelled(pod: Object, target: Target, left: float | None, now: datetime) ->
     return _confirmed(pod, record, now)
 
 
-def _waiting(pod: Object, target: Target, record: UpdateRecord, wait: Wait, now: datetime) -> Slot:
+def _waiting(pod: Pod, target: Target, record: UpdateRecord, wait: Wait, now: datetime) -> Slot:
     """The state of a pod whose update is not confirmed."""
     problem, left = confirmation.overdue(pod, record, target, wait, now)
     if problem:
@@ -83,14 +83,14 @@ def _waiting(pod: Object, target: Target, record: UpdateRecord, wait: Wait, now:
     return slot_of(pod, SlotState.BUSY, wait.doing, after=earliest((left, wait.seconds)))
 
 
-def _confirmed(pod: Object, record: UpdateRecord, now: datetime) -> Slot:
+def _confirmed(pod: Pod, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod whose update is in effect: its record is removed when nothing needs it any more."""
     if after := confirmation.seconds_until_forgettable(pod, record, now):
         return slot_of(pod, SlotState.DONE, after=after)
     return slot_of(pod, SlotState.DONE, step=patches.record(pod, None))
 
 
-def _abandoned(pod: Object, target: Target, record: UpdateRecord) -> Slot:
+def _abandoned(pod: Pod, target: Target, record: UpdateRecord) -> Slot:
     """The state of a pod whose update to another revision was not completed, or failed."""
     if resizing.keeps_added(pod, target, record):
         return slot_of(pod, SlotState.OUTDATED, REPLACING, patches.delete(pod))
@@ -102,7 +102,7 @@ def _abandoned(pod: Object, target: Target, record: UpdateRecord) -> Slot:
     return slot_of(pod, SlotState.UNFINISHED, "is no longer being updated", patches.record(pod, new_record))
 
 
-def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
+def _outdated(pod: Pod, target: Target, now: datetime) -> Slot:
     """The state of a pod with another revision than the target."""
     record, origin = record_of(pod), origin_of(pod)
     begun = record is not None and record.revision == target.revision
@@ -124,13 +124,13 @@ def _outdated(pod: Object, target: Target, now: datetime) -> Slot:
     return replace(slot, broken=left == 0, requeue_after=after)
 
 
-def _is_complete(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> bool:
+def _is_complete(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> bool:
     """Whether a record is of an earlier update that is in effect, so that nothing depends on it."""
     is_open = bool(record.failed) or record.lowers or record.revision != observed.revision_of(pod)
     return not is_open and confirmation.unconfirmed(pod, record, target, now) is None
 
 
-def _failed(pod: Object, target: Target, record: UpdateRecord, now: datetime) -> Slot:
+def _failed(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> Slot:
     """The state of a pod that was restored, and gets the resources back that it had."""
     if slot := resizing.restoring(pod, target, record):
         return slot
@@ -140,12 +140,12 @@ def _failed(pod: Object, target: Target, record: UpdateRecord, now: datetime) ->
     return stuck(pod, record.reason, f"{message}. {_image_remedy(pod, target)}")
 
 
-def _image_remedy(pod: Object, target: Target) -> str:
+def _image_remedy(pod: Pod, target: Target) -> str:
     """The remedy for an image that is missing. Admission of the cluster may change only the images of new pods."""
     origin = origin_of(pod)
     created_from = origin.images if origin else {}
-    for container in pod["spec"]["containers"]:
-        name, image = container["name"], container["image"]
+    for container in pod.spec.containers:
+        name, image = container.name, container.image
         if created_from.get(name, image) != image:
             written, actual = (texts.name(text, MAX_IMAGE) for text in (created_from[name], image))
             changed = f"When this pod was created, the cluster's admission replaced the image {written} with {actual}"
@@ -154,7 +154,7 @@ def _image_remedy(pod: Object, target: Target) -> str:
     return f"Correct the image. To try the same image again, set the previous one first. {target.rules.replacing}"
 
 
-def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord | None, now: datetime) -> Slot:
+def _in_place(pod: Pod, target: Target, origin: Origin, record: UpdateRecord | None, now: datetime) -> Slot:
     """The next step of an update in place, if the kubelet has made the one before."""
     desired = target.amounts() if has_other_amounts(target, origin, record) else {}
     if desired and target.resize is None:
@@ -168,11 +168,11 @@ def _in_place(pod: Object, target: Target, origin: Origin, record: UpdateRecord 
     return replace(changed, keeps_memcached_running=change.keeps_memcached_running)
 
 
-def _needs_replacement(pod: Object, target: Target, origin: Origin) -> bool:
+def _needs_replacement(pod: Pod, target: Target, origin: Origin) -> bool:
     """Whether only a new pod has what the target asks for."""
     if not target.accepts(origin):
         return True
-    old, new = target.annotations(pod), target.annotations(target.template)
+    old, new = target.annotations(pod.metadata.annotations), target.desired
     if any(_number(new[name]) < _number(old[name]) for name in target.rules.growing):
         return True
     record = record_of(pod)

@@ -6,7 +6,7 @@ from typing import Final
 
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.findings.finding import Problem
-from memcached_operator.kube.resource import Object
+from memcached_operator.world.pod import Pod
 
 UNKNOWN: Final = 60.0
 """Seconds until a pod is considered again whose next step depends on what the API server serves."""
@@ -66,19 +66,19 @@ class Slot:
 
 
 def slot_of(
-    pod: Object, state: SlotState, doing: str = "", step: PodStep | None = None, after: float | None = None
+    pod: Pod, state: SlotState, doing: str = "", step: PodStep | None = None, after: float | None = None
 ) -> Slot:
     """The slot of a pod."""
-    return Slot(pod["metadata"]["name"], state, doing, step, requeue_after=after)
+    return Slot(pod.name, state, doing, step, requeue_after=after)
 
 
-def stuck(pod: Object, reason: str, message: str, *, step: PodStep | None = None, after: float | None = None) -> Slot:
+def stuck(pod: Pod, reason: str, message: str, *, step: PodStep | None = None, after: float | None = None) -> Slot:
     """The slot of a pod with a problem that ends the update. `message`: without the name of the pod."""
-    name = pod["metadata"]["name"]
+    name = pod.name
     problem = Problem(reason, f"Pod {name}: {message}")
     return Slot(name, SlotState.STUCK, "cannot be updated", step, problem, requeue_after=after)
 
 
-def unknown(pod: Object) -> Slot:
+def unknown(pod: Pod) -> Slot:
     """The slot of a pod whose next step depends on whether the cluster can resize pods."""
     return slot_of(pod, SlotState.BUSY, "waits until the API server reports which APIs it serves", after=UNKNOWN)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
@@ -9,6 +10,7 @@ from memcached_api.memcached.changes.resizing import Amounts, can_resize, shape
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import Digest, Origin
 from memcached_operator.memcached.warm_up import timeout_of
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Resize
 
 REVISION_LABEL: Final = "controller-revision-hash"
@@ -57,15 +59,24 @@ class Target:
     resize: Resize | None
     min_ready: int
 
-    def annotations(self, obj: Object) -> dict[str, str | None]:
-        """The annotations of a pod or its template that can change, None for those that it does not have."""
-        annotations = nested_map(obj, "metadata", "annotations")
-        return {name: annotations.get(name) for name in (*self.rules.annotations, ORIGIN_ANNOTATION)}
+    @property
+    def changeable(self) -> tuple[str, ...]:
+        """The names of the annotations that can change."""
+        return (*self.rules.annotations, ORIGIN_ANNOTATION)
 
-    def changed_annotations(self, pod: Object) -> dict[str, str | None]:
+    def annotations(self, found: Mapping[str, str]) -> dict[str, str | None]:
+        """Those of some annotations that can change, None for those that do not exist."""
+        return {name: found.get(name) for name in self.changeable}
+
+    @cached_property
+    def desired(self) -> dict[str, str | None]:
+        """The same of the template."""
+        return self.annotations(nested_map(self.template, "metadata", "annotations"))
+
+    def changed_annotations(self, pod: Pod) -> dict[str, str | None]:
         """The annotations of the template that a pod does not have."""
-        old = self.annotations(pod)
-        return {name: value for name, value in self.annotations(self.template).items() if old[name] != value}
+        old = pod.metadata.annotations
+        return {name: value for name, value in self.desired.items() if old.get(name) != value}
 
     def amounts(self) -> dict[str, Amounts]:
         """Requests and limits by container."""
@@ -91,12 +102,12 @@ class Target:
         """Amounts by container, in the order of the template."""
         return {name: amounts.get(name, {}) for name in self.containers}
 
-    @property
+    @cached_property
     def warm_up(self) -> int:
         """Seconds that a pod may need to become ready because its cache is cold."""
         return timeout_of(self.template) or 0
 
-    @property
+    @cached_property
     def containers(self) -> list[str]:
         """The names of the containers; a pod can have more of other clients."""
         return [container["name"] for container in self.template["spec"]["containers"]]

@@ -4,20 +4,21 @@ from dataclasses import replace
 from typing import Final
 
 from memcached_operator.findings.rollout import Rollout, counted
-from memcached_operator.kube.resource import DEPLOYMENTS, Object, controller_of, nested_list, nested_map
+from memcached_operator.kube.resource import DEPLOYMENTS, Object, nested_list, nested_map
 from memcached_operator.world.kind import WorkloadType
+from memcached_operator.world.pod import Head
 
 
 class _Deployment:
     resource = DEPLOYMENTS
 
-    def owns(self, pod: Object, workload: Object) -> bool:
+    def owns(self, pod: Head, workload: Object) -> bool:
         """True for a pod of a ReplicaSet of the Deployment."""
-        controller = controller_of(pod)
-        if controller is None or controller["kind"] != "ReplicaSet":
+        controller = pod.controller
+        if controller is None or controller.kind != "ReplicaSet":
             return False
-        template = nested_map(pod, "metadata", "labels").get("pod-template-hash")
-        return controller["name"] == f"{workload['metadata']['name']}-{template}"
+        template = pod.labels.get("pod-template-hash")
+        return controller.name == f"{workload['metadata']['name']}-{template}"
 
 
 DEPLOYMENT: Final[WorkloadType] = _Deployment()

@@ -1,16 +1,19 @@
 """The state of a StatefulSet, which reports no conditions: everything is computed from its counts and its pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
+
+import msgspec
 
 from memcached_api import conditions as c
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE, Rollout
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import STATEFULSETS, Object, controller_of, nested_list, nested_map
+from memcached_operator.kube.resource import STATEFULSETS, Object, nested_list, nested_map
 from memcached_operator.kube.times import past_time
 from memcached_operator.world.kind import WorkloadType
+from memcached_operator.world.pod import Head, ManagedFields
 from memcached_operator.world.snapshot import Snapshot
 
 _EPOCH = datetime(1970, 1, 2, tzinfo=UTC)
@@ -23,10 +26,10 @@ _REASONS_OF_PODS = (c.PROGRESS_DEADLINE_EXCEEDED, c.PODS_CRASHING, c.IMAGE_UNAVA
 class _StatefulSet:
     resource = STATEFULSETS
 
-    def owns(self, pod: Object, workload: Object) -> bool:
+    def owns(self, pod: Head, workload: Object) -> bool:
         """True for a pod whose controller is the StatefulSet."""
-        controller = controller_of(pod)
-        return controller is not None and controller["uid"] == workload["metadata"]["uid"]
+        controller = pod.controller
+        return controller is not None and controller.uid == workload["metadata"]["uid"]
 
 
 STATEFULSET: Final[WorkloadType] = _StatefulSet()
@@ -53,7 +56,8 @@ def with_progress(
 
 def _until_deadline(live: Object, snapshot: Snapshot, now: datetime, extra: int) -> float:
     """Seconds until the rollout has made no progress for PROGRESS_DEADLINE. A StatefulSet has no field for it."""
-    texts = [*_write_times(live), *_pod_times(snapshot)]
+    entries = msgspec.convert(nested_list(live, "metadata", "managedFields"), list[ManagedFields])
+    texts = [*_write_times(entries), *_pod_times(snapshot)]
     progress = (time for text in texts if (time := past_time(text, now)) is not None)
     last = max([started(snapshot, now), *progress])
     ready = timedelta(seconds=live["spec"].get("minReadySeconds", 0) + extra)
@@ -76,18 +80,15 @@ def started(snapshot: Snapshot, now: datetime) -> datetime:
     return now
 
 
-def _write_times(live: Object) -> Iterator[Any]:
+def _write_times(entries: Iterable[ManagedFields]) -> Iterator[str | None]:
     """The times at which the operator created and changed a StatefulSet or a pod."""
-    for entry in nested_list(live, "metadata", "managedFields"):
-        if entry.get("manager") == labels.MANAGER and entry.get("subresource") != "status":
-            yield entry.get("time")
+    return (each.time for each in entries if each.manager == labels.MANAGER and each.subresource != "status")
 
 
-def _pod_times(snapshot: Snapshot) -> Iterator[Any]:
+def _pod_times(snapshot: Snapshot) -> Iterator[str | None]:
     """The times at which pods were created and changed, and became ready."""
     for pod in snapshot.pods:
-        yield from _write_times(pod)
-        yield pod["metadata"].get("creationTimestamp")
-        for condition in nested_list(pod, "status", "conditions"):
-            if condition["type"] == "Ready" and condition.get("status") == "True":
-                yield condition.get("lastTransitionTime")
+        yield from _write_times(pod.metadata.managed_fields)
+        yield pod.metadata.creation_timestamp
+        if pod.is_ready:
+            yield pod.condition("Ready").last_transition_time

@@ -16,7 +16,7 @@ from memcached_operator.findings.rollout import PROGRESS_DEADLINE, Rollout
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import labels
 from memcached_operator.parts.workloads.statefulset import started
-from memcached_operator.world.pods import is_active, is_ready, running_pod_names
+from memcached_operator.world.pod import running_pod_names
 from memcached_operator.world.snapshot import Snapshot
 
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
@@ -107,8 +107,8 @@ def _delayed_by(rollout: Rollout, known: int, snapshot: Snapshot, *, explained: 
     name, namespace = meta["name"], f"-n {meta['namespace']}"
     if slots := creation.missing_slots(snapshot):
         return f"pod {slots[0]} does not exist; see kubectl describe statefulset {namespace} {name}"
-    pods = [pod for pod in snapshot.pods if is_active(pod)]
-    if waiting := sorted(pod["metadata"]["name"] for pod in pods if not is_ready(pod)):
+    pods = [pod for pod in snapshot.pods if pod.is_active]
+    if waiting := sorted(pod.name for pod in pods if not pod.is_ready):
         return f"pod {waiting[0]} is not ready; see kubectl describe pod {namespace} {waiting[0]}"
     if not pods:
         return f"no pods exist; see kubectl describe {rollout.workload.lower()} {namespace} {name}"

@@ -36,7 +36,7 @@ class WatchRequests:
         self._events: NewEvents | None = None
         self._on_failure = on_failure
         self._watch_started: float | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[object]] = set()
         self._timer = self._start_timer()
 
     async def __call__(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import kopf
 
 
-class _AllTasks(frozenset["asyncio.Task[Any]"]):
+class _AllTasks(frozenset["asyncio.Task[object]"]):
     """A set that contains every task.
 
     When an operator ends, kopf cancels each task of the event loop that is not in `ignored`, also those of other code.

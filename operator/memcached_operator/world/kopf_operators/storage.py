@@ -12,26 +12,26 @@ class NoDiffs(kopf.DiffBaseStorage):
         """An empty state, which kopf compares instead of the object: it never finds a difference."""
         return {}
 
-    def fetch(self, **_: Any) -> None:
+    def fetch(self, **_: object) -> None:
         """None: kopf finds no last-handled state on the object."""
 
-    def store(self, **_: Any) -> None:
+    def store(self, **_: object) -> None:
         """Write nothing to the object."""
 
 
 class NoProgress(kopf.ProgressStorage):
     """Stores no progress of handlers."""
 
-    def fetch(self, **_: Any) -> None:
+    def fetch(self, **_: object) -> None:
         """None: kopf finds no unfinished handler on the object."""
 
-    def store(self, **_: Any) -> None:
+    def store(self, **_: object) -> None:
         """Write nothing to the object."""
 
-    def purge(self, **_: Any) -> None:
+    def purge(self, **_: object) -> None:
         """Remove nothing from the object."""
 
-    def touch(self, **_: Any) -> None:
+    def touch(self, **_: object) -> None:
         """Write nothing to the object."""
 
     def clear(self, *, essence: Any) -> Any:

@@ -12,7 +12,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
 from memcached_operator.memcached.updates.record import UpdateRecord
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW
+from unit.builders import NOW, typed
 from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
@@ -165,10 +165,10 @@ STATES: dict[str, tuple[Object, list[Object], str]] = {
 
 @pytest.mark.parametrize(("target", "pods", "expected"), STATES.values(), ids=STATES.keys())
 def test_next_of_four_slots_of_which_two_may_be_unavailable(target: Object, pods: list[Object], expected: str) -> None:
-    found = decide(statefulset(target, 4), pods, RULES, Resize.ANY, NOW, limit=2)
+    found = decide(statefulset(target, 4), typed(*pods), RULES, Resize.ANY, NOW, limit=2)
     assert found is not None
     step = found.step
-    assert (f"{step.pod['metadata']['name']} {step.verb}" if step else "") == expected, recorded(step and step.patch)
+    assert (f"{step.pod.name} {step.verb}" if step else "") == expected, recorded(step and step.patch)
 
 
 RESTARTS: Final = UpdateRecord("cache-middle", LATER, {"memcached": ARGUMENTS})
@@ -195,9 +195,9 @@ def test_slot_that_is_about_to_restart_counts_for_a_change_that_needs_new_pods(
     target: Object, pods: list[Object], limit: int, expected: str
 ) -> None:
     """Its earlier step is in flight: the kubelet may restart it at any moment."""
-    found = decide(statefulset(target, len(pods)), pods, RULES, Resize.ANY, NOW, limit=limit)
+    found = decide(statefulset(target, len(pods)), typed(*pods), RULES, Resize.ANY, NOW, limit=limit)
     assert found is not None
-    assert (f"{found.step.pod['metadata']['name']} {found.step.verb}" if found.step else "") == expected
+    assert (f"{found.step.pod.name} {found.step.verb}" if found.step else "") == expected
     assert found.requeue_after == (60 if FLYING in pods else None)
 
 
@@ -217,9 +217,9 @@ REJECTED: dict[str, tuple[Object, list[Object], str, dict[str, str]]] = {
 def test_no_pod_is_deleted_while_the_cluster_rejects_new_pods(
     target: Object, pods: list[Object], expected: str, doing: dict[str, str]
 ) -> None:
-    found = decide(statefulset(target, 4), pods, RULES, Resize.ANY, NOW, limit=4, creates_pods=False)
+    found = decide(statefulset(target, 4), typed(*pods), RULES, Resize.ANY, NOW, limit=4, creates_pods=False)
     assert found is not None
-    assert (f"{found.step.pod['metadata']['name']} {found.step.verb}" if found.step else "") == expected
+    assert (f"{found.step.pod.name} {found.step.verb}" if found.step else "") == expected
     assert (found.doing, found.complete, found.problems) == (doing, False, ())
     assert found.requeue_after == (None if expected else 60)
 
@@ -233,7 +233,7 @@ def test_rounds_of_100_slots(limit: int, rounds: int) -> None:
     now = NOW
     while not (found := _decided(pods.values(), limit, now)).complete:
         if found.step is not None:
-            slot = int(found.step.pod["metadata"]["name"].removeprefix("cache-"))
+            slot = int(found.step.pod.name.removeprefix("cache-"))
             del pods[slot]
             left[slot] = 3
             started.add(now)
@@ -248,6 +248,6 @@ def test_rounds_of_100_slots(limit: int, rounds: int) -> None:
 
 
 def _decided(pods: Iterable[Object], limit: int, now: datetime) -> UpdateDecision:
-    found = decide(statefulset(AFTER, 100), pods, RULES, Resize.ANY, now, limit=limit)
+    found = decide(statefulset(AFTER, 100), typed(*pods), RULES, Resize.ANY, now, limit=limit)
     assert found is not None
     return found

@@ -13,7 +13,7 @@ from memcached_operator.memcached.updates.origin import Origin
 from memcached_operator.memcached.updates.record import LONG_AGO, Ran, UpdateRecord, age
 from memcached_operator.memcached.updates.target import Target
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW
+from unit.builders import NOW, pod_of
 from unit.memcached.updates.test_steps import BEFORE, changed, kind
 from unit.memcached.updates.updating import (
     ARGS,
@@ -190,7 +190,7 @@ TARGET = Target(NEW, BEFORE, Origin("", {}, {}), RULES, Resize.ANY, min_ready=0)
 
 @pytest.mark.parametrize(("ready", "failing"), [(READY_SINCE, False), (None, True)])
 def test_updated_pod_fails_only_if_it_is_not_ready(ready: str | None, failing: bool) -> None:
-    assert is_failing(created(0, BEFORE, NEW, ready=ready), TARGET, NOW) is failing
+    assert is_failing(pod_of(created(0, BEFORE, NEW, ready=ready)), TARGET, NOW) is failing
 
 
 AGES: dict[str, tuple[str, timedelta]] = {

@@ -13,10 +13,10 @@ from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import CONTAINERS
 from memcached_operator.memcached.updates.confirmation import takes_back
-from memcached_operator.memcached.updates.origin import origin_of, with_origin
+from memcached_operator.memcached.updates.origin import template_origin, with_origin
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW
+from unit.builders import NOW, typed
 from unit.memcached.updates.test_steps import (
     AMOUNTS,
     BEFORE,
@@ -224,7 +224,7 @@ def test_image_of_a_container_that_never_ran_is_not_restored() -> None:
     assert step is not None
     assert step.patch is not None
     assert step.patch["spec"]["containers"] == [{"name": "memcached", "image": "memcached:1"}]
-    origin = origin_of({"metadata": step.patch["metadata"]})
+    origin = template_origin({"metadata": step.patch["metadata"]})
     assert origin is not None
     assert origin.images == {"memcached": "memcached:1", "agent": "agent:2"}, "otherwise agent:2 would be changed again"
 
@@ -239,7 +239,7 @@ def test_image_that_was_never_pulled_before_is_reported_by_the_pod() -> None:
     waiting = with_status(created(1, target, NEW, record), "agent", **NEVER | {"state": state})
     found = decided(target, created(0, BEFORE), just_unready(waiting))
     assert (found.step, found.problems) == (None, ())
-    assert failures([waiting], NOW, RULES)[0].reason == "ImageUnavailable"
+    assert failures(typed(waiting), NOW, RULES)[0].reason == "ImageUnavailable"
 
 
 @pytest.mark.parametrize(("text", "reported"), [('"memcached:2"', False), ('"memcached:1"', True), ("", False)])
@@ -248,7 +248,7 @@ def test_error_of_the_image_that_is_taken_back_is_reported_once(text: str, repor
     record = UpdateRecord(NEW, LATER, {"memcached": Ran("id-1")}, failed="the image memcached:2 cannot be pulled")
     state = {"waiting": {"reason": "ErrImagePull", "message": f"failed to pull {text}"}}
     pod = with_status(created(0, BEFORE, record=record), state=state, ready=False)
-    assert bool(failures([pod], NOW, RULES)) is reported
+    assert bool(failures(typed(pod), NOW, RULES)) is reported
     (problem,) = decided(changed(image="memcached:2"), pod).problems
     assert problem.message.startswith("Pod cache-0: the image memcached:2 cannot be pulled")
 
@@ -259,7 +259,7 @@ def test_error_of_an_image_is_reported_unless_it_is_taken_back_next(revision: st
     state = {"waiting": {"reason": "ErrImagePull", "message": 'failed to pull "memcached:2"'}}
     pod = with_status(created(0, changed(image="memcached:2"), NEW, record), state=state, ready=False)
     rules = PodRules("Memcached", CONTAINERS, takes_back=partial(takes_back, revision=revision))
-    assert len(failures([pod], NOW, rules)) == reported
+    assert len(failures(typed(pod), NOW, rules)) == reported
 
 
 def test_end_that_an_earlier_update_caused_stays_explained() -> None:
@@ -296,12 +296,12 @@ def test_container_that_has_just_ended_is_not_changed(finished: str, waits: bool
 
 @pytest.mark.parametrize("name", [ARGS, MEMORY, ORIGIN_ANNOTATION])
 def test_annotation_that_another_client_changes_is_restored(name: str) -> None:
-    for text in (None, "other"):
+    for other in (dict[str, str](), {name: "other"}):
         pod = created(0, BEFORE, NEW)
-        pod["metadata"]["annotations"] |= {name: text}
+        del pod["metadata"]["annotations"][name]
+        pod["metadata"]["annotations"] |= other
         step = decided(BEFORE, pod).step
-        assert step is not None
-        assert step.patch == {"metadata": {"annotations": {name: BEFORE["metadata"]["annotations"][name]}}}
+        assert (step and step.patch) == {"metadata": {"annotations": {name: BEFORE["metadata"]["annotations"][name]}}}
 
 
 FREE: dict[str, tuple[Object, Resize, str]] = {
@@ -491,10 +491,10 @@ def test_origin_of_this_release_is_read_by_later_ones() -> None:
         "version": 1,
     }
     text = msgspec.json.encode(written).decode()
-    found = origin_of({"metadata": {"annotations": {ORIGIN_ANNOTATION: text}}})
+    found = template_origin({"metadata": {"annotations": {ORIGIN_ANNOTATION: text}}})
     assert found is not None
     assert (found.fixed, found.images, found.resources, found.version) == tuple(written.values())
     first = {"name": "a", "image": "b", "resources": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "1"}}}
-    made = origin_of(with_origin({"metadata": {"labels": {}}, "spec": {"containers": [first]}}, ["x", {"y": 1}]))
+    made = template_origin(with_origin({"metadata": {"labels": {}}, "spec": {"containers": [first]}}, ["x", {"y": 1}]))
     assert made is not None
     assert made.fixed == "c38b6ce301a6383c"

@@ -10,7 +10,7 @@ from memcached_operator.memcached.updates.decision import decide
 from memcached_operator.memcached.updates.observed import never_started, seconds_until_broken
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_try
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW
+from unit.builders import NOW, pod_of, typed
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
 from unit.memcached.updates.updating import (
     ARGS,
@@ -385,7 +385,7 @@ BROKEN: dict[str, tuple[Object, float | None]] = {
 
 @pytest.mark.parametrize(("pod", "expected"), BROKEN.values(), ids=BROKEN.keys())
 def test_pod_that_is_not_ready_waits_for_others_until_it_has_failed(pod: Object, expected: float | None) -> None:
-    assert seconds_until_broken(pod, ["memcached", "agent"], 900, NOW) == expected
+    assert seconds_until_broken(pod_of(pod), ["memcached", "agent"], 900, NOW) == expected
 
 
 STARTED: dict[str, tuple[Object, bool]] = {
@@ -400,7 +400,7 @@ STARTED: dict[str, tuple[Object, bool]] = {
 
 @pytest.mark.parametrize(("pod", "expected"), STARTED.values(), ids=STARTED.keys())
 def test_container_that_never_ran(pod: Object, expected: bool) -> None:
-    assert never_started(pod, "memcached") is expected
+    assert never_started(pod_of(pod), "memcached") is expected
 
 
 def test_pod_whose_agent_never_ran_keeps_its_items() -> None:
@@ -445,7 +445,7 @@ def test_failed_resize_is_tried_again_after_a_back_off(tries: int, minutes: int)
 
 def test_other_pods_wait_while_a_resize_is_tried_again() -> None:
     pods = [created(0, BEFORE), created(1, BEFORE), created(2, BEFORE, record=TRIED)]
-    found = decide(statefulset(HIGHER, 3), pods, RULES, Resize.ANY, NOW, limit=3)
+    found = decide(statefulset(HIGHER, 3), typed(*pods), RULES, Resize.ANY, NOW, limit=3)
     assert found is not None
     assert (kind(found.step), found.must_finish) == ("cache-2 resized", False)
     resized = with_limit(pods[2], "256Mi")

@@ -11,10 +11,10 @@ from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
-from memcached_operator.memcached.updates.origin import origin_of, with_origin
+from memcached_operator.memcached.updates.origin import template_origin, with_origin
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW
+from unit.builders import NOW, typed
 from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
@@ -57,7 +57,7 @@ def kind(step: PodStep | None) -> str:
     if step is None:
         return ""
     verb = step.verb if step.patch is None or step.subresource or "labels" in step.patch["metadata"] else "recorded"
-    return f"{step.pod['metadata']['name']} {verb}"
+    return f"{step.pod.name} {verb}"
 
 
 def read(step: PodStep | None) -> UpdateRecord:
@@ -118,7 +118,7 @@ SHAPES: dict[str, tuple[Object, Object]] = {
 @pytest.mark.parametrize(("old", "new"), SHAPES.values(), ids=SHAPES.keys())
 def test_what_a_resize_cannot_change_needs_a_new_pod(old: Object, new: Object) -> None:
     found = [
-        origin_of(with_origin({"metadata": {"labels": {}}, "spec": {"containers": [each]}}, "a"))
+        template_origin(with_origin({"metadata": {"labels": {}}, "spec": {"containers": [each]}}, "a"))
         for each in ({"name": "a", "image": "b", "resources": amounts} for amounts in (old, new))
     ]
     assert found[0] is not None
@@ -426,7 +426,7 @@ ORDER: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize(("states", "expected"), ORDER.values(), ids=ORDER.keys())
 def test_order(states: str, expected: str) -> None:
     found = decided(changed(fixed="b"), *slots(*states), size=len(states))
-    assert (found.step.pod["metadata"]["name"] if found.step else "") == expected
+    assert (found.step.pod.name if found.step else "") == expected
     assert found.complete is (states == "nnn")
 
 
@@ -467,7 +467,7 @@ def test_next_step_waits_for_min_ready_seconds(
     live = statefulset(changed(fixed="b"), 2)
     live["spec"] |= seconds
     pods = [created(0, BEFORE), created(1, changed(fixed="b"), NEW, ready=ready)]
-    found = decide(live, pods, RULES, Resize.ANY, NOW)
+    found = decide(live, typed(*pods), RULES, Resize.ANY, NOW)
     assert found is not None
     assert (kind(found.step), found.requeue_after) == (step, after)
 
@@ -480,4 +480,4 @@ STALE: dict[str, Object] = {
 
 @pytest.mark.parametrize("stale", STALE.values(), ids=STALE.keys())
 def test_nothing_is_known_before_the_statefulset_was_observed(stale: Object) -> None:
-    assert decide(statefulset(BEFORE, 1, **stale), [created(0, BEFORE)], RULES, Resize.ANY, NOW) is None
+    assert decide(statefulset(BEFORE, 1, **stale), typed(created(0, BEFORE)), RULES, Resize.ANY, NOW) is None

@@ -9,7 +9,7 @@ from memcached_operator.memcached.updates.origin import with_origin
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, annotation
 from memcached_operator.memcached.updates.target import InPlace
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW, owned
+from unit.builders import NOW, owned, typed
 
 OLD, NEW = "cache-old", "cache-new"
 ARGS, MEMORY, GATE = (f"memcached-operator.example.com/{name}" for name in ("args", "memory", "warm-up"))
@@ -128,7 +128,7 @@ def decided(
     rules: InPlace = RULES,
 ) -> UpdateDecision:
     """The update of these pods to a template."""
-    found = decide(statefulset(target, len(pods) if size is None else size), pods, rules, resize, NOW)
+    found = decide(statefulset(target, len(pods) if size is None else size), typed(*pods), rules, resize, NOW)
     assert found is not None
     return found
 

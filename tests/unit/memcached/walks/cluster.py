@@ -22,7 +22,7 @@ from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.world.snapshot import Message, Resize, Snapshot
 from support.kubelet import MEMCACHED
-from unit.builders import NOW, memcached, owned
+from unit.builders import NOW, memcached, owned, pod_of, snapshot_of
 from unit.memcached.walks.kubelet import Kubelet, Nodes
 
 PLAN: Final = plan_with(Images("memcached:1", "agent:1"))
@@ -226,7 +226,7 @@ class Cluster:
         children = {} if live is None else {key_of(STATEFULSETS, live): live}
         denied = tuple(_denied(name, at) for name, at in self.rejections.items())
         said = {} if live is None else {live["metadata"]["uid"]: denied}
-        return Snapshot(self.seen[CR], children, pods, messages=said, resize=self.known)
+        return snapshot_of(self.seen[CR], children, pods, messages=said, resize=self.known)
 
     def _apply(self, child: Object) -> None:
         """Create or change the StatefulSet."""
@@ -247,7 +247,7 @@ class Cluster:
 
     def _make(self, step: PodStep) -> None:
         """Make a step, if the pod has not changed since."""
-        name = step.pod["metadata"]["name"]
+        name = step.pod.name
         if self.unclear:  # the reply to the last step was lost
             self.wake(OPERATOR, 1.0)
             if not self._fails():
@@ -258,7 +258,7 @@ class Cluster:
         self.check(step)
         stored = self.objects.get(name)
         self.wake(OPERATOR, 1.0)
-        if self._fails() or stored is None or _version(stored) != _version(step.pod):
+        if self._fails() or stored is None or pod_of(stored).metadata != step.pod.metadata:
             return
         self.writes += 1
         if step.patch is None:
@@ -295,10 +295,6 @@ class Cluster:
 def _denied(slot: str, at: datetime) -> Message:
     """The message of the StatefulSet's Event."""
     return Message(at, f"create Pod {slot} in StatefulSet cache failed error: exceeded quota")
-
-
-def _version(obj: Object) -> tuple[str, str]:
-    return obj["metadata"]["uid"], obj["metadata"]["resourceVersion"]
 
 
 def _is_ready(pod: Object) -> bool:

@@ -11,6 +11,7 @@ from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.amounts import has_amounts, lowers_memory_limit, names_of, spec_amounts
 from memcached_operator.world.snapshot import Resize
 from support.kubelet import MEMCACHED
+from unit.builders import pod_of
 from unit.memcached.walks.cluster import CR, SET, Cluster
 
 LATE: Final = timedelta(minutes=9)
@@ -30,8 +31,8 @@ class Checks:
 
     def step(self, step: PodStep) -> None:
         """Check a step, before it is made, with what the operator has seen."""
-        pod, patch = step.pod, step.patch
-        kubelet = self.cluster.kubelets.get(pod["metadata"]["name"])
+        pod, patch = self.cluster.seen[step.pod.name], step.patch
+        kubelet = self.cluster.kubelets.get(step.pod.name)
         if kubelet is None or kubelet.pod["metadata"]["uid"] != pod["metadata"]["uid"]:
             return  # it does not exist any more
         key = (pod["metadata"]["uid"], self.cluster.seen[SET]["status"]["updateRevision"])
@@ -53,7 +54,7 @@ class Checks:
             for container in patch.get("spec", {}).get("containers", ()):
                 assert container["image"] in kubelet.images[container["name"]], "restored to an image that never ran"
         elif patch is None or _restarts(pod, patch):
-            self._check_limit(pod["metadata"]["name"])
+            self._check_limit(step.pod.name)
 
     def end(self, *, complete: bool) -> None:
         """Check the last state: the update is complete, or the status has a remedy."""
@@ -96,11 +97,11 @@ class Checks:
         first = [each for each in pod.get("status", {}).get("containerStatuses", ()) if each["name"] == MEMCACHED]
         if created["fixed"] != target["fixed"] or not first or not first[0].get("containerID"):
             return True
-        if any(_extra(own, target["resources"].get(name, {})) for name, own in spec_amounts(pod).items()):
+        if any(_extra(own, target["resources"].get(name, {})) for name, own in spec_amounts(pod_of(pod)).items()):
             return True
         if int(new.get(MEMORY_ANNOTATION, 0)) < int(old.get(MEMORY_ANNOTATION, 0)):
             return True
-        amounts = spec_amounts(pod)
+        amounts = spec_amounts(pod_of(pod))
         other = [name for name, each in target["resources"].items() if not has_amounts(amounts[name], each)]
         lower = any(lowers_memory_limit(target["resources"][name], amounts[name]) for name in other)
         resize = self.cluster.resize

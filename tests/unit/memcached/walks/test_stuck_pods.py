@@ -28,7 +28,7 @@ class Rejecting(Cluster):
         super().__init__(*arguments)
 
     def _make(self, step: PodStep) -> None:
-        if step.subresource == "resize" and step.pod["metadata"]["name"] in self.rejects and self._exceeds(step):
+        if step.subresource == "resize" and step.pod.name in self.rejects and self._exceeds(step):
             self.rejected.append(step)
             self.wake(OPERATOR, MINUTE)
         else:

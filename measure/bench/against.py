@@ -62,5 +62,5 @@ def table(pairs: Sequence[Pair]) -> str:
 
 def _line(title: str, name: str, pairs: Sequence[Pair]) -> str:
     ours, theirs = [each[name] for each, _ in pairs], [each[name] for _, each in pairs]
-    ratio = median(one / two for one, two in zip(ours, theirs, strict=True))
-    return f"{title:36} {median(ours):8.2f} {median(theirs):8.2f} {ratio:6.2f} ×"
+    ratio = f"{median(one / two for one, two in zip(ours, theirs, strict=True)):6.2f} ×" if all(theirs) else f"{'–':>8}"
+    return f"{title:36} {median(ours):8.2f} {median(theirs):8.2f} {ratio}"

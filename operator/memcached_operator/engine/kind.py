@@ -162,9 +162,9 @@ class ReconciledKind(WatchedKind):
     """Its plans contain steps that change and delete pods."""
     listed: Listed[Any] | None = None
     """The pods that its status must know."""
-    needs_budgets: Callable[[Snapshot], bool] = lambda _: False
-    """Whether its plan must know the PodDisruptionBudgets of other owners in the namespace. They are then listed before
-    it is made. A pure function."""
+    needs_budgets: Callable[[Object], bool] = lambda _: False
+    """Whether the plan of an object must know the PodDisruptionBudgets of other owners in its namespace. They are then
+    listed before it is made. A pure function."""
     restart: Callable[[Object], str] | None = None
     """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that
     costs. None if the kind has no such field."""

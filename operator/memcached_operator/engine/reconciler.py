@@ -13,7 +13,7 @@ from memcached_operator.engine.events.causes import Causes
 from memcached_operator.engine.events.disruptions import Disruptions
 from memcached_operator.engine.kind import Outcome, Plan, ReconciledKind
 from memcached_operator.engine.next import AT_ONCE, NOTHING, Next, next_in
-from memcached_operator.engine.other_budgets import BudgetLists
+from memcached_operator.engine.other_budgets import LIST_TIMEOUT, BudgetLists
 from memcached_operator.engine.reporting.conditions import is_reported
 from memcached_operator.engine.reporting.events import Recorder
 from memcached_operator.engine.reporting.lists import is_ready_to_plan, kept_status
@@ -30,9 +30,10 @@ from memcached_operator.engine.writes.result import Result
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.labels import NAME, SELECTOR, selector, selector_labels
-from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, PODS, Key, Object, key_of, nested_map
+from memcached_operator.kube.resource import PODS, Key, Object, key_of, nested_map
 from memcached_operator.world.knowledge import Known, known_in
 from memcached_operator.world.live import StaleError, ensure_exists, exact_version, get_live
+from memcached_operator.world.other_budgets import NO_BUDGETS, OtherBudgets
 from memcached_operator.world.pod import Pod, pod_of
 from memcached_operator.world.sizes import head, smallest
 from memcached_operator.world.snapshot import Item, Listed, Resize, Snapshot
@@ -67,10 +68,9 @@ class Reconciler:
         self._knowledge: Known = {} if knowledge is None else knowledge
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
-        self._budgets = BudgetLists(client, queue.add)
-        self._applier = Applier(
-            client, store, {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
-        )
+        own_kinds = {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
+        self._budgets = BudgetLists(client, queue.add, own_kinds)
+        self._applier = Applier(client, store, own_kinds)
         self._pod_steps = PodSteps(client, store)
         self._cooldown = Cooldown()
         self._recorder = Recorder(client)
@@ -155,10 +155,11 @@ class Reconciler:
         unlisted = tuple(unlisted_problems(kind, key.namespace, self._knowledge))
         if not is_ready_to_plan(kind, key.namespace, self._knowledge):
             return await self._write_unlisted(kind, key, cr, unlisted)
-        snapshot = await self._snapshot(kind, key, cr)
-        if snapshot is None:
-            return Next("requeue", keeps_backoff=True)
+        budgets = await self._other_budgets(kind, key, cr)
+        if budgets is None:
+            return next_in(LIST_TIMEOUT, keeps_backoff=True)
         revision = self._store.revision
+        snapshot = replace(self._gather(kind, key, cr), other_budgets=budgets)
         plan = kind.plan(snapshot, datetime.now(UTC))
         result = await self._apply(kind, key, snapshot, plan)
         reverts = self._applier.reverts.report(cr, map(kind.key_of, plan.children or ()))
@@ -201,26 +202,23 @@ class Reconciler:
         delay = await self._status.write(replace(kind, status=kept_status), key, Snapshot(cr), Outcome(problems))
         return next_in(delay, keeps_backoff=True)
 
-    async def _snapshot(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot | None:
-        """The snapshot of an object for its plan, after a list of what the plan needs besides the store.
+    async def _other_budgets(self, kind: ReconciledKind, key: Key, cr: Object) -> OtherBudgets | None:
+        """What the plan of an object knows of other owners' PodDisruptionBudgets.
 
-        None if the object waits for a list that another one has begun. Raises StaleError if it has changed meanwhile.
+        While another object lists them, this is what was known before. None without that: then, the object waits.
+        Raises StaleError if it has changed meanwhile.
         """
-        snapshot = self._gather(kind, key, cr)
-        if not kind.needs_budgets(snapshot):
-            return snapshot
-        found = self._budgets.current(key.namespace)
-        if found is None:
-            if self._budgets.must_wait(key):
-                return None
-            del snapshot  # two would take twice the memory
+        if not kind.needs_budgets(cr):
+            return NO_BUDGETS
+        known = self._budgets.current(key.namespace)
+        if known is None and self._budgets.must_wait(key):
+            return self._budgets.last(key.namespace)
+        if known is None:
             entry = self._store.entry(key)
-            found = await self._budgets.list(key.namespace)
+            known = await self._budgets.list(key.namespace)
             if self._store.entry(key) is not entry:
                 raise StaleError
-            snapshot = self._gather(kind, key, cr)
-        known = {**snapshot.knowledge, POD_DISRUPTION_BUDGETS: found.knowledge}
-        return replace(snapshot, knowledge=known, budgets=found.budgets)
+        return known
 
     def _gather(self, kind: ReconciledKind, key: Key, cr: Object) -> Snapshot:
         snapshot = gather(self._store, kind, cr, self._knowledge, self.resize)

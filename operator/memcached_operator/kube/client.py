@@ -43,6 +43,9 @@ hang, such as those of one resource in many namespaces, delay the others by at m
 MAX_ERROR = 2**16
 """Bytes that are read of an error response of a watch."""
 
+MAX_RETRY_AFTER = 300.0
+"""Maximum seconds of a Retry-After that count: the longest delay between two tries of the queue, by default."""
+
 JSON = "application/json"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -409,7 +412,7 @@ def describe(error: BaseException) -> str:
 
 
 def _retry_after(text: str | None) -> float | None:
-    return float(text) if text and text.isdecimal() else None
+    return min(float(text), MAX_RETRY_AFTER) if text and text.isdecimal() else None
 
 
 class _Cause(msgspec.Struct):

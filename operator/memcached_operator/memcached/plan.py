@@ -146,11 +146,11 @@ def _is_paused(spec: MemcachedSpec) -> bool:
     return spec.rollout is not None and spec.rollout.paused is True
 
 
-def needs_budgets(snapshot: Snapshot) -> bool:
+def needs_budgets(cr: Object) -> bool:
     """Whether the plan depends on the PodDisruptionBudgets of other owners. Another one that selects the pods prevents
     that for which the spec asks, and the update of several slots at once: its limit is not known.
     """
-    spec, _ = checked(snapshot.cr)
+    spec, _ = checked(cr)
     return spec is not None and (_wants_budget(spec) or slots_at_once(spec) > 1)
 
 

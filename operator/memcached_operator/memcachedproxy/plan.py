@@ -65,9 +65,9 @@ def plan_with(defaults: Images) -> Callable[[Snapshot, datetime], Plan]:
     return plan
 
 
-def needs_budgets(snapshot: Snapshot) -> bool:
+def needs_budgets(cr: Object) -> bool:
     """Whether the plan depends on the PodDisruptionBudgets of other owners: the spec asks for one."""
-    spec, _ = checked(snapshot.cr)
+    spec, _ = checked(cr)
     return spec is not None and wants_budget(spec.pod_disruption_budget, spec.size)
 
 

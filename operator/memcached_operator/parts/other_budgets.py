@@ -9,12 +9,17 @@ from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS
 from memcached_operator.kube.times import past_time
-from memcached_operator.world.other_budgets import LIST_PERIOD, list_period
+from memcached_operator.world.knowledge import State
+from memcached_operator.world.other_budgets import LIST_PERIOD, Budget, list_period
 from memcached_operator.world.snapshot import Snapshot
 
 MAX_COMPARISONS: Final = 200_000
-"""Labels of pods that are compared with budgets in one plan, each in 0.1 µs: while it is made, nothing else is. The
-budgets beyond, in the order of their names, are ignored. Only copied pods with many labels can need more."""
+"""Labels of pods that are compared with budgets in one plan, each in 0.1 µs: while it is made, nothing else is. With
+more, it is not known whether one selects a pod."""
+
+TOO_MANY: Final = (
+    "namespace {} has too many PodDisruptionBudgets that name single pods. Delete those that are not needed"
+)
 
 NEW_PERIOD: Final = 2 * LIST_PERIOD
 """Seconds from the creation of a budget in which the plan is made after one more list."""
@@ -47,13 +52,16 @@ def other_budget(snapshot: Snapshot, labels: Mapping[str, str], now: datetime, *
 
     `labels`: those of new pods. `wanted`: the spec asks for a budget.
     """
-    known = snapshot.known(POD_DISRUPTION_BUDGETS)
+    known = snapshot.other_budgets.knowledge
     delay = list_period(known)
-    if not snapshot.is_listed(POD_DISRUPTION_BUDGETS):
+    if known.state is not State.LISTED:
         text = failure(POD_DISRUPTION_BUDGETS, snapshot.namespace, known) if known.lasts else ""
         return OtherBudget(None, is_listed=False, failure=text, requeue_after=delay)
-    name = _selecting(snapshot, labels)
-    is_due = name is not None or (wanted and _is_new(snapshot, now))
+    compared = _compared(snapshot, labels)
+    if sum(_comparisons(budget, compared) for budget in snapshot.other_budgets.budgets) > MAX_COMPARISONS:
+        return OtherBudget(None, is_listed=False, failure=TOO_MANY.format(snapshot.namespace), requeue_after=delay)
+    name = _selecting(snapshot, compared)
+    is_due = name is not None or known.has_failed or (wanted and _is_new(snapshot, now))
     return OtherBudget(name, requeue_after=delay if is_due else None)
 
 
@@ -67,26 +75,35 @@ def _is_new(snapshot: Snapshot, now: datetime) -> bool:
     return own is None or (created is not None and (now - created).total_seconds() < NEW_PERIOD)
 
 
-def _selecting(snapshot: Snapshot, labels: Mapping[str, str]) -> str | None:
+Labels = tuple[Mapping[str, str], ...]
+
+
+def _compared(snapshot: Snapshot, labels: Mapping[str, str]) -> tuple[Labels, Labels]:
+    """The different labels of the pods, and those without PER_POD. `labels`: those of new pods."""
+    if not snapshot.other_budgets.budgets:
+        return (), ()
+    different = _different([labels, *(pod.metadata.labels for pod in snapshot.pods)])
+    return different, _different({key: text for key, text in each.items() if key not in PER_POD} for each in different)
+
+
+def _labels(budget: Budget, compared: tuple[Labels, Labels]) -> Labels:
+    """Those with which a budget is compared."""
+    return compared[0] if budget.selector.names_any(PER_POD) else compared[1]
+
+
+def _comparisons(budget: Budget, compared: tuple[Labels, Labels]) -> int:
+    return sum(map(len, _labels(budget, compared)))
+
+
+def _selecting(snapshot: Snapshot, compared: tuple[Labels, Labels]) -> str | None:
     """The name of the first budget that selects a pod, or None.
 
     One with the name of the object's own budget is a Conflict, or an orphan that is adopted again.
     """
-    if not snapshot.budgets:
-        return None
-    different = _different([labels, *(pod.metadata.labels for pod in snapshot.pods)])
-    shared = _different({key: text for key, text in each.items() if key not in PER_POD} for each in different)
-    left = MAX_COMPARISONS
-    for budget in snapshot.budgets:
-        if budget.name == snapshot.cr["metadata"]["name"]:
-            continue
-        compared = different if budget.selector.names_any(PER_POD) else shared
-        left -= sum(map(len, compared))
-        if left < 0:
-            return None
-        if any(map(budget.selector.selects, compared)):
-            return budget.name
-    return None
+    own = snapshot.cr["metadata"]["name"]
+    others = (budget for budget in snapshot.other_budgets.budgets if budget.name != own)
+    selecting = (each.name for each in others if any(map(each.selector.selects, _labels(each, compared))))
+    return next(selecting, None)
 
 
 def _different(labels: Iterable[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from memcached_operator.kube.selectors import Selector
-from memcached_operator.world.knowledge import UNLISTED, Knowledge, State
+from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge, State
 
 LIST_PERIOD: Final = 60.0
 """Seconds for which all objects of a namespace use the same list."""
@@ -39,3 +39,7 @@ class OtherBudgets:
         if knowledge.lasts:
             return OtherBudgets(replace(knowledge, state=State.UNLISTED))
         return OtherBudgets(knowledge, self.budgets)
+
+
+NO_BUDGETS: Final = OtherBudgets(LISTED)
+"""There are none."""

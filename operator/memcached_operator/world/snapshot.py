@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.world.kind import Part, Reference
 from memcached_operator.world.knowledge import LISTED, Knowledge, State
-from memcached_operator.world.other_budgets import Budget
+from memcached_operator.world.other_budgets import NO_BUDGETS, OtherBudgets
 from memcached_operator.world.pod import Pod
 
 Item = TypeVar("Item", bound=Hashable)
@@ -82,11 +82,11 @@ class Snapshot:
     pods: tuple[Pod, ...] = ()
     """The pods of its workload, without those that have ended."""
     knowledge: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
-    """What is known of the optional and the referenced resources in its namespace, and of other owners' budgets."""
+    """What is known of the optional and the referenced resources in its namespace."""
     naming: Mapping[Resource, Knowledge] = field(default_factory=dict[Resource, Knowledge])
     """What is known of the resources whose objects can name it. While one is not listed, any object may."""
-    budgets: tuple[Budget, ...] = ()
-    """The PodDisruptionBudgets of other owners in its namespace, if its plan needs them."""
+    other_budgets: OtherBudgets = NO_BUDGETS
+    """What is known of the PodDisruptionBudgets of other owners in its namespace, if its plan needs it."""
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     """The workloads that lost their owner reference, which it will adopt."""
     messages: Messages = field(default_factory=dict[str, tuple[Message, ...]])

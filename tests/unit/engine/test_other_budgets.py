@@ -16,7 +16,7 @@ from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
-from memcached_operator.world.knowledge import LASTING, State
+from memcached_operator.world.knowledge import LASTING, LISTED, State
 from memcached_operator.world.other_budgets import LIST_PERIOD, RETRY_PERIOD, OtherBudgets
 from memcached_operator.world.snapshot import Snapshot
 from simulation import clock
@@ -49,7 +49,7 @@ class Lists:
     @property
     def lists(self) -> BudgetLists:
         """The lists of a process."""
-        return BudgetLists(cast("ApiClient", self), self.ended.append)
+        return BudgetLists(cast("ApiClient", self), self.ended.append, {(MEMCACHEDS.group, MEMCACHEDS.kind)})
 
     async def list(self, resource: Resource, namespace: str, *, limit: int) -> AsyncGenerator[Page]:
         """The budgets, whatever the namespace."""
@@ -101,14 +101,15 @@ def test_children_and_budgets_without_a_selector_are_left_out() -> None:
             budget("z", selector={"matchLabels": {"a": "b"}}),
             budget("child", selector={}, labels=OURS, ownerReferences=[OWNER]),
             budget("copy", selector={}, labels=OURS),
+            budget("forged", selector={}, labels=OURS, ownerReferences=[{**OWNER, "kind": "ConfigMap"}]),
             budget("adopted", selector={}, ownerReferences=[OWNER]),
             budget("none"),
         ]
     )
     found = listed(api)
     assert found.knowledge.state is State.LISTED
-    assert [each.name for each in found.budgets] == ["adopted", "copy", "z"]
-    assert [each.selector.selects({}) for each in found.budgets] == [True, True, False]
+    assert [each.name for each in found.budgets] == ["adopted", "copy", "forged", "z"]
+    assert [each.selector.selects({}) for each in found.budgets] == [True, True, True, False]
 
 
 CHILD: dict[str, Any] = {"labels": OURS, "ownerReferences": [OWNER]}
@@ -135,6 +136,15 @@ def test_flood_is_unknown_and_ends_the_list(
     assert api.decoded <= (20 if meta else 11)
     few = listed(Lists(api.budgets[:3], page_bytes=100))
     assert few.knowledge.state is State.LISTED
+
+
+SELECTORS: list[Any] = [[], "a", {"matchExpressions": [{"key": "a"}]}, {"matchLabels": {"a": ["b"]}}]
+
+
+@pytest.mark.parametrize("selector", SELECTORS, ids=repr)
+def test_selector_that_no_api_server_stores_is_a_failure(selector: Any) -> None:
+    found = listed(Lists([budget("a", selector=selector)]))
+    assert (found.knowledge.state, found.knowledge.error) == (State.UNLISTED, "the selector of a is not valid")
 
 
 def test_what_was_listed_is_known_until_the_failure_lasts() -> None:
@@ -206,8 +216,16 @@ def test_few_workers_list_at_the_same_time_and_the_other_objects_wait() -> None:
         await asyncio.sleep(0.1)
         assert lists.must_wait(other)
         assert api.ended == []
+        assert lists.last("n0") is None
+        third = first._replace(namespace="n10")
+        assert lists.must_wait(third)
+        await asyncio.gather(*tasks[:1])
+        assert set(api.ended) == {same, other}, "those of the next namespace, and no others"
         await asyncio.gather(*tasks)
-        assert set(api.ended) == {same, other}
+        assert api.ended[2:] == [third]
+        await asyncio.sleep(LIST_PERIOD)
+        assert lists.current("n0") is None
+        assert lists.last("n0") == OtherBudgets(LISTED), "an object can be planned while it is listed again"
         assert not lists.must_wait(other)
 
     run(scenario)
@@ -223,6 +241,9 @@ def test_namespaces_that_are_not_listed_any_more_are_forgotten() -> None:
         await asyncio.sleep(LIST_PERIOD + 1)
         await lists.list("test")
         assert [*vars(lists)["_namespaces"]] == ["a", "test"]
+        vars(lists)["_namespaces"]["a"].size = module.MAX_TOTAL + 1
+        await lists.list("b")
+        assert [*vars(lists)["_namespaces"]] == ["test", "b"], "their lists are too large together"
 
     run(scenario)
 
@@ -280,7 +301,7 @@ def test_plan_knows_the_budgets(selector: Object) -> None:
 
     asyncio.run(reconciled())
     assert api.lists == [POD_DISRUPTION_BUDGETS.plural]
-    assert [[each.name for each in snapshot.budgets] for snapshot in planned] == [["theirs"]] * 3
+    assert [[each.name for each in snapshot.other_budgets.budgets] for snapshot in planned] == [["theirs"]] * 3
     created = Key(POD_DISRUPTION_BUDGETS, "test", "cache") in api.objects
     assert created == (selector != {})
 
@@ -318,7 +339,7 @@ def test_object_waits_for_the_list_of_another_one() -> None:
         async with asyncio.TaskGroup() as group:
             # Two objects of one namespace; that they have the same key does not matter.
             results = [group.create_task(found.reconcile(KEY)) for _ in range(2)]
-        assert {each.result() for each in results} == {"requeue"}
+        assert [each.result() for each in results] == ["requeue", "requeue_after"]
         assert (api.lists, len(planned), len(queue)) == ([POD_DISRUPTION_BUDGETS.plural], 1, 1)
         assert not budgets.must_wait(KEY)
 

@@ -60,6 +60,10 @@ ERRORS = {
         response(429, STATUS, Retry_After="3"),
         (429, "Forbidden", 'services "x" is forbidden', 3.0),
     ),
+    "Retry-After without end": (
+        response(503, "later", Retry_After="9" * 400),
+        (503, "", "later", 300.0),
+    ),
     "Retry-After as a date": (
         response(503, "later", Retry_After="Fri, 31 Dec 1999 23:59:59 GMT"),
         (503, "", "later", None),

@@ -14,7 +14,7 @@ from memcached_operator.memcached.plan import needs_budgets, plan_with
 from memcached_operator.parts import other_budgets as module
 from memcached_operator.parts.other_budgets import PER_POD
 from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge
-from memcached_operator.world.other_budgets import LIST_PERIOD, RETRY_PERIOD, Budget
+from memcached_operator.world.other_budgets import LIST_PERIOD, RETRY_PERIOD, Budget, OtherBudgets
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import LABELS, NOW, memcached, owned, pod, typed
 
@@ -44,7 +44,7 @@ def snapshot_of(
     cr = {**memcached(), "spec": {"size": 2, **spec}}
     ours = owned(resource=POD_DISRUPTION_BUDGETS, creationTimestamp=created)
     children = {key_of(POD_DISRUPTION_BUDGETS, ours): ours} if own else {}
-    return Snapshot(cr, children, typed(*pods), {POD_DISRUPTION_BUDGETS: known}, budgets=budgets)
+    return Snapshot(cr, children, typed(*pods), other_budgets=OtherBudgets(known, budgets))
 
 
 def planned(budgets: tuple[Budget, ...], *pods: Object, **parts: Any) -> Plan:
@@ -103,7 +103,10 @@ def test_comparisons_of_budgets_with_pods_are_limited(monkeypatch: pytest.Monkey
         each["metadata"]["labels"] = {**LABELS, PER_POD[0]: each["metadata"]["name"]}
     # Without the labels that differ in each pod, there are the labels of new pods and those of all pods.
     assert "PodDisruptionBudget" not in kinds(planned(many(9, "a"), *pods, **BUDGET))
-    assert "PodDisruptionBudget" in kinds(planned(many(9, PER_POD[0]), *pods, **BUDGET))
+    unknown = planned(many(9, PER_POD[0]), *pods, **BUDGET)
+    assert "PodDisruptionBudget" not in kinds(unknown)
+    assert any("too many PodDisruptionBudgets" in notice for notice in unknown.notices)
+    assert "PodDisruptionBudget" in kinds(planned(many(9, PER_POD[0]), *pods, own=True, **BUDGET)), "it is kept"
     for fewer in (planned(many(2, PER_POD[0]), *pods, **BUDGET), planned(many(9, PER_POD[0]), pods[0], **BUDGET)):
         assert "PodDisruptionBudget" not in kinds(fewer), "budgets or pods are deleted"
 
@@ -171,7 +174,7 @@ WITHOUT: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", WITHOUT.values(), ids=WITHOUT.keys())
 def test_no_budget_and_no_notice(spec: dict[str, Any]) -> None:
-    assert not needs_budgets(snapshot_of((), **spec))
+    assert not needs_budgets(snapshot_of((), **spec).cr)
     for known in (LISTED, replace(FAILED, lasts=True)):
         plan = planned(theirs({}), known=known, **spec)
         assert "PodDisruptionBudget" not in kinds(plan)
@@ -192,7 +195,7 @@ NEEDED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("spec", NEEDED.values(), ids=NEEDED.keys())
 def test_budgets_are_needed(spec: dict[str, Any]) -> None:
-    assert needs_budgets(snapshot_of((), **spec))
+    assert needs_budgets(snapshot_of((), **spec).cr)
     for size in (1, "x"):  # with an invalid size, nothing is planned
         other: dict[str, Any] = {**spec, "size": size}
-        assert not needs_budgets(snapshot_of((), **other))
+        assert not needs_budgets(snapshot_of((), **other).cr)

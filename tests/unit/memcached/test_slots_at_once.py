@@ -9,11 +9,11 @@ from memcached_api.images import Images
 from memcached_api.memcached.resolved import slots_at_once
 from memcached_api.memcached.types import decode_spec
 from memcached_operator.engine.kind import Plan
-from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, STATEFULSETS, Key, Object
+from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge
-from memcached_operator.world.other_budgets import Budget
+from memcached_operator.world.other_budgets import Budget, OtherBudgets
 from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW, memcached, snapshot_of
 from unit.memcached.updates.updating import NEW, OLD, created
@@ -76,8 +76,8 @@ def planned(spec: dict[str, Any], missing: int, *budgets: Budget, known: Knowled
     for pod in pods:
         pod["metadata"]["annotations"] = {}
     children = {Key(STATEFULSETS, "test", "cache"): live}
-    knowledge = {POD_DISRUPTION_BUDGETS: known}
-    return PLAN(snapshot_of(cr, children, pods, knowledge=knowledge, budgets=budgets, resize=Resize.ANY), NOW)
+    others = OtherBudgets(known, budgets)
+    return PLAN(snapshot_of(cr, children, pods, other_budgets=others, resize=Resize.ANY), NOW)
 
 
 @pytest.mark.parametrize(("spec", "expected"), [(spec, limit) for spec, limit in LIMITS if "identity" in spec])

@@ -21,8 +21,8 @@ from memcached_operator.kube.resource import (
 from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads
-from memcached_operator.world.knowledge import NOT_SERVED
-from memcached_operator.world.other_budgets import Budget
+from memcached_operator.world.knowledge import LISTED, NOT_SERVED
+from memcached_operator.world.other_budgets import Budget, OtherBudgets
 from unit.builders import NOW, announced, memcached, memcachedproxy, slots, snapshot_of
 
 IMAGE = "docker.io/library/memcached:1.6.45"
@@ -357,6 +357,10 @@ def test_strategy(rollout: Object, expected: Object) -> None:
 
 
 def test_budget_of_another_user_is_a_notice() -> None:
-    found = plan(slots(3), cr=memcachedproxy(podDisruptionBudget={}), budgets=(Budget("theirs", Selector({})),))
+    found = plan(
+        slots(3),
+        cr=memcachedproxy(podDisruptionBudget={}),
+        other_budgets=OtherBudgets(LISTED, (Budget("theirs", Selector({})),)),
+    )
     assert kinds(found) == ["Deployment", "Service"]
     assert "PodDisruptionBudget theirs selects the same pods" in found.notices[0]

@@ -11,7 +11,7 @@ from memcached_operator.engine.reconciler import gather
 from memcached_operator.engine.writes import reverts
 from memcached_operator.engine.writes.apply import Applier, build_intent
 from memcached_operator.engine.writes.result import Result
-from memcached_operator.engine.writes.reverts import AGAIN, LIMIT, PERIOD, WINDOW, Report, Reverts
+from memcached_operator.engine.writes.reverts import AGAIN, LIMIT, LIMITED, PERIOD, WINDOW, Report, Reverts
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.memcached.interventions import restart
@@ -147,12 +147,57 @@ def test_report_ends_with_the_changes_and_a_later_one_is_the_first_again() -> No
     assert not fight.messages
 
 
-def test_last_client_is_reported() -> None:
+def test_last_three_clients_are_reported_in_a_constant_order() -> None:
     fight = Fight()
-    for fight.manager in ("first", "second", "third"):
+    fight.revert()
+    for fight.manager in ("one", "two", "three", "four", "three", "two", "four"):
         fight.revert()
+    named = [message.split("Field manager: ")[1].split()[0] for message in fight.messages]
+    assert named == ["two", "three", "four"]
+
+
+def test_report_of_a_client_ends_an_hour_after_its_last_change() -> None:
+    fight = Fight("first")
+    fight.revert()
+    fight.revert()
+    fight.manager = "second"
+    fight.revert(after=WINDOW - 1)
+    assert len(fight.messages) == 2
+    assert fight.report.requeue_after == 1
+    fight.now += 1
     (message,) = fight.messages
-    assert "Field manager: third" in message
+    assert "second" in message
+
+
+def test_edit_is_not_attributed_to_a_deletion() -> None:
+    """A cleanup job deletes the child every 70 s, and a policy controller edits it."""
+    fight = Fight("policy")
+    for _ in range(3):
+        fight.revert(deleted=True, after=70)
+        fight.revert(after=5)
+    reads, expected = fight.reads, {*fight.messages}
+    assert sorted("deleted it repeatedly" in each for each in expected) == [False, True]
+    for _ in range(9):
+        fight.revert(deleted=True, after=50)
+        fight.revert(after=5)
+        fight.revert(after=5)
+        texts = {each.removesuffix(f". {LIMITED}") for each in (*fight.messages, *fight.problems)}
+        assert texts == expected, "it must not change, or it would cause Events"
+    assert fight.reads > reads
+    fight.now += WINDOW - 5
+    (last,) = fight.messages
+    assert "policy" in last
+
+
+def test_edit_during_the_pause_after_a_read_without_a_result_is_not_reported() -> None:
+    fight = Fight()
+    for _ in range(3):
+        fight.revert(deleted=True)
+    live, fight.changed = fight.live(), {}
+    fight.revert(live)
+    assert (fight.reads, fight.report.requeue_after) == (1, WINDOW - 60)
+    fight.revert(live, after=5)
+    assert (fight.reads, fight.report.requeue_after) == (1, WINDOW - 65), "the deletion is not repeated"
 
 
 def test_other_client_is_read_after_a_minute_of_a_fight() -> None:
@@ -161,7 +206,7 @@ def test_other_client_is_read_after_a_minute_of_a_fight() -> None:
     fight.manager = "second"
     reads = fight.reads
     fight.fight(4)
-    assert "second" in fight.problems[0]
+    assert "second" in fight.problems[-1]
     assert fight.reads <= reads + 4
 
 
@@ -297,9 +342,37 @@ def test_limited_child_stays_degraded_until_it_is_calm() -> None:
     assert fight.problems
     assert fight.report.requeue_after == AGAIN
     fight.now += AGAIN
-    assert fight.report == Report()
+    assert not fight.problems
+    assert len(fight.messages) == 1, "it stays for an hour"
     fight.revert()
+    assert len(fight.messages) == 1
+    fight.now += WINDOW
+    assert fight.report == Report()
+
+
+def test_limited_child_stays_degraded_if_the_changes_become_rarer() -> None:
+    fight = Fight()
+    fight.fight(LIMIT)
+    problems = fight.problems
+    for seconds in (121, 121, 300, AGAIN - 1):
+        fight.revert(after=seconds)
+        assert fight.report.problems
+        assert (fight.problems, fight.messages) == (problems, [])
+        assert fight.report.requeue_after == pytest.approx(AGAIN)
+        fight.now += AGAIN - 1
+        assert fight.problems == problems
+        fight.now -= AGAIN - 1
+    fight.now += AGAIN
+    assert not fight.problems
     assert fight.messages
+
+
+def test_autoscaler_that_was_limited_is_not_reported_after_its_end() -> None:
+    fight = Fight("kube-controller-manager")
+    fight.fight(LIMIT)
+    assert LIMITED in fight.problems[0]
+    fight.now += AGAIN
+    assert fight.report == Report()
 
 
 def test_all_services_of_slots_are_limited() -> None:

@@ -7,9 +7,9 @@ import logging
 import random
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from memcached_api import conditions as c
 from memcached_api.annotations import INTENT_ANNOTATION
@@ -41,12 +41,28 @@ the size only to the largest of the last 5 minutes (kubernetes pkg/controller/po
 
 MAX_RECORDS: Final = 4000
 """Maximum children that are remembered, the last ones that were written again: 8 MiB, if each has a report of 1,000
-characters. A Memcached can have 110 children."""
+characters, or 18 MiB with three. A Memcached can have 110 children."""
+
+MAX_CAUSES: Final = 3
+"""Maximum reports about a child, those of the last clients that changed it."""
 
 LIMITED: Final = f"This happens so often that the controller waits up to {PERIOD:.0f} s before it reverts a change"
 Restart = Callable[[Object], str] | None
 Read = Callable[[Key], Awaitable[Object | None]]
 """Reads an object with all of its managedFields, or None if it does not exist. Raises ApiError."""
+
+
+class _Seen(NamedTuple):
+    """The last write that reverted a change."""
+
+    at: float
+    """The time of the write."""
+    interval: float
+    """Seconds between that and the write before that reverted the same change."""
+
+    def conflict_end(self) -> float:
+        """The time until which a conflict is reported: longer for a slower client, whose report would else flap."""
+        return self.at + min(max(AGAIN, 1.5 * self.interval), WINDOW)
 
 
 @dataclass(slots=True)
@@ -64,12 +80,12 @@ class _Record:
     """The last writes in a row of which each came soon after the one before."""
     delay: float = 0.0
     """Minimum seconds until the next write."""
-    cause: Intervention | None = None
-    """The last change that is to be reported."""
-    seen: float = float("-inf")
-    """The time of the last write that reverted it."""
-    interval: float = float("inf")
-    """Seconds between that and the write before."""
+    limited_until: float = float("-inf")
+    """The time until which the child counts as one that is changed too often."""
+    causes: dict[Intervention, _Seen] = field(default_factory=dict[Intervention, _Seen])
+    """The changes that are to be reported, in the order in which they were seen first."""
+    edit: Intervention | None = None
+    """The change that was found by the last read of the field managers that found one."""
     read_at: float = float("-inf")
     """The time of the last read of the field managers."""
 
@@ -77,18 +93,29 @@ class _Record:
         """Record a write."""
         self.quick = self.quick + 1 if now - self.at < max(PERIOD, 2 * self.delay) else 1
         self.delay = backoff(self.quick, random.random(), PERIOD)  # noqa: S311 - jitter, not a secret
+        if self.quick >= LIMIT or now < self.limited_until:
+            self.limited_until = now + AGAIN
         if cause is not None:
-            self.cause, self.seen, self.interval = cause, now, now - self.at
+            before = self.causes.get(cause)
+            self.causes[cause] = _Seen(now, now - (self.at if before is None else before.at))
+            if len(self.causes) > MAX_CAUSES:
+                del self.causes[min(self.causes, key=lambda each: self.causes[each].at)]
         self.at = now
 
-    def report(self) -> tuple[Intervention | Problem | None, float]:
+    def report(self, now: float) -> Iterator[tuple[Intervention | Problem, float]]:
         """What the status says about the child, and the time until which it does."""
-        is_limited = self.quick >= LIMIT
-        if self.cause is None or not (is_limited or self.cause.is_conflict):
-            return self.cause, self.seen + WINDOW
-        text = f"{self.cause.message}. {LIMITED}" if is_limited else self.cause.message
-        # Longer for a client that is slower, whose report would else come and go.
-        return Problem(c.CONFLICT, text, blocks=False), self.seen + min(max(AGAIN, 1.5 * self.interval), WINDOW)
+        is_limited = now < self.limited_until
+        for cause, seen in self.causes.items():
+            end = seen.conflict_end() if cause.is_conflict else seen.at + WINDOW
+            if end <= now:
+                continue
+            if is_limited:
+                text = f"{cause.message}. {LIMITED}"
+                yield Problem(c.CONFLICT, text, blocks=False), min(end, self.limited_until)
+            elif cause.is_conflict:
+                yield Problem(c.CONFLICT, cause.message, blocks=False), end
+            else:
+                yield cause, end
 
 
 @dataclass(frozen=True)
@@ -166,7 +193,7 @@ class Reverts:
         """What the status of an object says now. `keys`: its children."""
         now = self.clock()
         records = (record for key in keys if (record := self._of(cr, key)) is not None)
-        found = [(each, end - now) for each, end in (record.report() for record in records) if each and end > now]
+        found = [(each, end - now) for record in records for each, end in record.report(now)]
         return Report(
             tuple(each for each, _ in found if isinstance(each, Intervention)),
             tuple(each for each, _ in found if isinstance(each, Problem)),
@@ -193,7 +220,7 @@ class Reverts:
         if not record.reverts and RESTART not in differences(live, child):
             return None
         if self.clock() - record.read_at < PERIOD:
-            return record.cause
+            return record.edit
         record.read_at = self.clock()
         # The store does not keep the fields of a field manager.
         try:
@@ -206,7 +233,8 @@ class Reverts:
             return None
         has_intent = with_recorded_intent(child, found) is not None
         change = Change(manager_of(found, fields), _shown(fields), live=found, replaced_intent=not has_intent)
-        return reverted(cr, key, change, restart)
+        record.edit = reverted(cr, key, change, restart)
+        return record.edit
 
 
 def _shown(fields: tuple[Path, ...]) -> list[Path]:

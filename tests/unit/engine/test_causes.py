@@ -9,14 +9,22 @@ from typing import Any, cast
 
 import pytest
 
-from memcached_operator.engine.events.causes import MAX_BYTES, MAX_EVENTS, MAX_KEPT, MAX_TEXT, PAUSE, Causes
-from memcached_operator.findings.causes import RUNNING_PERIOD, VOLUME_PERIOD
+from memcached_operator.engine.events.causes import (
+    KEEP_PERIOD,
+    MAX_BYTES,
+    MAX_EVENTS,
+    MAX_KEPT,
+    MAX_TEXT,
+    PAUSE,
+    Causes,
+)
+from memcached_operator.findings.causes import MAX_PODS, RUNNING_PERIOD, VOLUME_PERIOD
 from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
 from memcached_operator.world.snapshot import Messages
 from support.stores import whole_store
-from unit.builders import MEMCACHEDS, NOW, memcached, snapshot_of
+from unit.builders import MEMCACHEDS, NOW, memcached, pod, snapshot_of
 from unit.findings.test_mounts import NOT_FOUND, TIMED_OUT, ago, event, messages, running, stuck
 
 KEY = Key(MEMCACHEDS, "test", "cache")
@@ -54,8 +62,13 @@ class World:
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
+        self.on_change: Callable[[], Any] = lambda: None
         self.cache = whole_store()
-        self.causes = Causes(cast("ApiClient", self), self.cache, lambda key: self.changed.update([key]))
+        self.causes = Causes(cast("ApiClient", self), self.cache, self._on_change)
+
+    def _on_change(self, key: Key) -> None:
+        self.changed.update([key])
+        self.on_change()
 
     async def list(
         self, resource: Resource, namespace: str | None, selector: str = "", *, fields: str = "", limit: int = 0
@@ -276,15 +289,21 @@ def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_s
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(world: World) -> None:
+        pods = stuck(), stuck("sessions-1")
         world.error = ValueError("defect")
-        world.reconcile(stuck(), status=REPORTED)
-        for seconds in (0, 1, 2, 4):
-            await world.pass_time(seconds)
-        assert 2 <= len(world.reads) <= 4
-        assert world.changed == {KEY: len(world.reads)}
-        world.reconcile(stuck(), status=REPORTED)
+        world.on_change = lambda: world.reconcile(*pods, status=REPORTED)
+        world.on_change()
+        await world.pass_time(0)
+        assert len(world.reads) == 1
         assert not world.causes.delays_status(KEY)
-        world.error = None
+        await world.pass_time(PAUSE)
+        assert ["sessions-1" in fields for _, _, fields, _ in world.reads] == [False, True]
+        for _ in range(60):
+            await world.pass_time(10)
+            assert not world.causes.delays_status(KEY)
+        assert 10 <= len(world.reads) <= 25
+        assert world.changed == {KEY: len(world.reads)}
+        world.error, world.on_change = None, lambda: None
         other = Key(MEMCACHEDS, "test", "other")
         world.reconcile(stuck(), key=other)
         await world.pass_time(2 * READ_PERIOD)
@@ -293,6 +312,93 @@ def test_unexpected_error_of_one_object_is_retried_with_a_backoff_and_does_not_s
 
     run(scenario)
     assert "Memcached test/cache: unexpected error in causes, please report it; retrying in" in caplog.text
+
+
+def test_unexpected_error_about_one_pod_does_not_prevent_the_reads_about_the_others() -> None:
+    async def scenario(world: World) -> None:
+        original = world.list
+
+        async def list_with_a_defect(*arguments: Any, **options: Any) -> AsyncGenerator[Page]:
+            if "sessions-0" in options["fields"]:
+                raise ValueError
+            async for page in original(*arguments, **options):
+                yield page
+
+        world.list = list_with_a_defect
+        world.reconcile(stuck(), stuck("sessions-1"))
+        await world.pass_time(0)
+        await world.pass_time(PAUSE)
+        assert [*world.reconcile(stuck(), stuck("sessions-1"))] == ["sessions-1"]
+
+    run(scenario)
+
+
+def test_status_is_held_for_a_new_pod_until_the_pause_ends() -> None:
+    async def scenario(world: World) -> None:
+        world.reconcile(stuck(), status=REPORTED)
+        await world.pass_time(0)
+        world.reconcile(stuck("sessions-1"), status=REPORTED)
+        assert world.causes.delays_status(KEY)
+        await world.pass_time(PAUSE - 1)
+        assert len(world.reads) == 1
+        assert world.causes.delays_status(KEY)
+        await world.pass_time(1)
+        assert world.changed == {KEY: 2}
+        assert not world.causes.delays_status(KEY)
+
+    run(scenario)
+
+
+def test_error_releases_the_statuses_that_wait_for_other_pods() -> None:
+    async def scenario(world: World) -> None:
+        pods = stuck(), stuck("sessions-1")
+        world.reconcile(*pods[:1], status=REPORTED)
+        await world.pass_time(0)
+        world.error = BUSY
+        await world.pass_time(READ_PERIOD - 1)
+        world.reconcile(*pods, status=REPORTED)
+        await world.pass_time(0)
+        assert world.changed == {KEY: 2}
+        world.reconcile(*pods, stuck("sessions-2"), status=REPORTED)
+        assert not world.causes.delays_status(KEY)
+
+    run(scenario)
+
+
+def test_messages_are_kept_for_a_while_while_the_pod_exists() -> None:
+    async def scenario(world: World) -> None:
+        healthy = pod("sessions-0")
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        assert world.reconcile(healthy)
+        assert not world.reconcile()
+        world.reconcile(stuck())
+        await world.pass_time(PAUSE)
+        await world.pass_time(KEEP_PERIOD - 1)
+        assert world.reconcile(stuck())
+        reads = len(world.reads)
+        await world.pass_time(KEEP_PERIOD - 1)
+        assert len(world.reads) == reads + 1
+        assert world.reconcile(healthy)
+        await world.pass_time(KEEP_PERIOD)
+        assert not world.reconcile(healthy)
+        await world.pass_time(9 * KEEP_PERIOD)
+        assert len(world.reads) == reads + 1
+
+    run(scenario)
+
+
+def test_number_of_pods_whose_messages_are_kept_is_limited() -> None:
+    async def scenario(world: World) -> None:
+        names = [f"sessions-{number}" for number in range(9)]
+        healthy = [pod(name) for name in names]
+        for number, name in enumerate(names):
+            world.reconcile(stuck(name), *(healthy[:number]))
+            await world.pass_time(0)
+            await world.pass_time(PAUSE)
+        assert [*world.reconcile(*healthy)] == names[-MAX_PODS:]
+
+    run(scenario)
 
 
 def test_other_statuses_are_not_held() -> None:

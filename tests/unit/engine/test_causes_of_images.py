@@ -55,6 +55,33 @@ def test_image_without_an_error_is_read_before_the_status_is_written_again() -> 
     run(scenario)
 
 
+def test_cause_is_known_while_containers_alternate_between_statuses_with_and_without_it() -> None:
+    """As before Kubernetes 1.32: each container has a status with the error after an attempt."""
+
+    async def scenario(world: World) -> None:
+        def seen(*images: str) -> Object:
+            statuses = [
+                {**waiting("ImagePullBackOff", f'Back-off pulling image "{image}"'), "name": image, "image": image}
+                for image in images
+            ]
+            return pod("a", containerStatuses=statuses)
+
+        other = "example.com/other:1"
+        world.events = [pulled("a"), {**pulled("a"), "message": f'Failed to pull image "{other}": no such host'}]
+        world.reconcile(seen(IMAGE, other), status=UNAVAILABLE)
+        await world.pass_time(0)
+        for images in ((), (other,), (IMAGE,), (), (IMAGE, other)):
+            await world.pass_time(1)
+            assert len(world.reconcile(seen(*images), status=UNAVAILABLE)["a"]) == 2
+            assert not world.causes.delays_status(KEY)
+        assert len(world.reads) == 1
+        await world.pass_time(READ_PERIOD)
+        assert len(world.reads) == 2
+        assert len(world.reconcile(seen(IMAGE, other))["a"]) == 2
+
+    run(scenario)
+
+
 def test_pod_with_another_image_is_read_at_once() -> None:
     async def scenario(world: World) -> None:
         world.reconcile(backing_off("a"))

@@ -94,6 +94,25 @@ def test_cause_of_a_missing_pod_is_read_without_another_reconcile() -> None:
     scenario(body)
 
 
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_new_workload_is_read_more_often_until_the_cause_is_known(*, is_taken: bool) -> None:
+    async def body(world: Creating) -> None:
+        events, world.events, times = world.events, [], list[int]()
+        world.see()
+        for second in range(200):
+            if second == 20 and is_taken:
+                world.pods = [pod("cache-0")]
+            before = world.event_reads
+            await world.pass_time(1 if second else 0)
+            times += [second] * (world.event_reads - before)
+        assert times == ([4, 19, 34, 94, 154] if is_taken else [4, 19, 34, 49, 64, 124, 184])
+        world.events = events
+        await world.pass_time(RETRY_PERIOD)
+        assert world.see()
+
+    scenario(body)
+
+
 def test_cause_of_a_pod_that_is_not_deleted_is_read() -> None:
     async def body(world: Creating) -> None:
         world.events = [not_deleted()]

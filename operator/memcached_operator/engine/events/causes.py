@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -11,8 +12,9 @@ from memcached_operator import metrics
 from memcached_operator.engine.events.retries import Retries
 from memcached_operator.engine.runtime.fair_queue import Limits
 from memcached_operator.engine.runtime.queue import Queue
-from memcached_operator.findings.causes import Late, late
+from memcached_operator.findings.causes import MAX_PODS, Late, late
 from memcached_operator.findings.creation import obstacle
+from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object, nested_map
 from memcached_operator.kube.times import last_seen
@@ -30,7 +32,16 @@ READERS: Final = 2
 reconciles, which a slow response must not delay."""
 
 PAUSE: Final = 15.0
-"""Minimum seconds between two reads for one custom resource, whose pods may be replaced often."""
+"""Minimum seconds between two reads for one custom resource, whose pods may be replaced often, and between two reads
+about a new workload until its cause is known."""
+
+NEW: Final = 60.0
+"""Seconds for which a workload that lacks pods is new: its controller tries often, and the first attempts may fail for
+another cause."""
+
+KEEP_PERIOD: Final = READ_PERIOD
+"""Seconds for which the messages about a pod are kept that is not late any more. Before Kubernetes 1.32, a container
+alternates between a status with the error of its image and one without it."""
 
 MAX_EVENTS: Final = 500
 """Maximum Events that are read about one object, or about all ReplicaSets of a namespace. Kubernetes counts repetitions
@@ -54,6 +65,8 @@ class _Entry:
     row: Late
     since: float
     """The time since which it is late."""
+    late_at: float = float("-inf")
+    """The last time at which it was late."""
     due: float = float("inf")
     """The time of the next read."""
     read_at: float | None = None
@@ -64,13 +77,15 @@ class _Entry:
 
     def schedule(self, row: Late, now: float) -> None:
         """Set the time of the next read."""
-        self.row = row
+        self.row, self.late_at = row, now
         if self.read_at is None and row.urgent:
             self.due = min(self.due, now + row.after)
             return
         # Without a problem, there is no read at the first reconcile after a restart, or when a pod has started.
         last = self.since if self.read_at is None else self.read_at
-        self.due = last + max(row.period, min((last - self.since) / 10, row.max_period))
+        is_new = row.workload is not None and last - self.since < NEW and not (self.messages or self.taken)
+        period = PAUSE if is_new else row.period
+        self.due = last + max(period, min((last - self.since) / 10, row.max_period))
         if self.due > now and not row.urgent:
             self.due = float("inf")
 
@@ -80,22 +95,51 @@ class _State:
     """The objects of a custom resource that are late, by uid."""
 
     entries: dict[str, _Entry] = field(default_factory=dict[str, _Entry])
+    paused_until: float = float("-inf")
+    """The time before which nothing is read, because of the last read."""
     not_before: float = float("-inf")
-    """The time before which nothing is read: after a pause, or after the Retry-After of the API server."""
+    """The time before which nothing is read, because of an error. No status waits for a read meanwhile."""
 
-    def update(self, rows: Iterable[Late], now: float) -> None:
-        """Keep what is known of the objects that are late, and forget the others."""
+    def update(self, rows: Iterable[Late], pods: AbstractSet[str], now: float) -> None:
+        """Keep what is known of the objects that are late, or were late a short time ago, and forget the others.
+
+        `pods`: the uids of all pods.
+        """
         before, self.entries = self.entries, {}
         for row in rows:
             entry = before.get(row.uid)
             if entry is None or not row.images <= entry.row.images:
                 entry = _Entry(row, now)
-            entry.schedule(row, now)
+            # The images of all its containers that are late by turns.
+            entry.schedule(replace(row, images=entry.row.images), now)
             self.entries[row.uid] = entry
+        others = [each for uid, each in before.items() if uid in pods and uid not in self.entries and each.messages]
+        for entry in sorted(others, key=lambda each: each.late_at)[-MAX_PODS:]:
+            if now - entry.late_at < KEEP_PERIOD:
+                entry.due = float("inf")
+                self.entries[entry.row.uid] = entry
+
+    def next_read(self) -> float:
+        """The time of the next read."""
+        due = min((each.due for each in self.entries.values()), default=float("inf"))
+        return max(due, self.paused_until, self.not_before)
 
     def due(self, now: float) -> list[_Entry]:
         """The objects that are read now."""
-        return [each for each in self.entries.values() if max(each.due, self.not_before) <= now]
+        return self._due(now) if max(self.paused_until, self.not_before) <= now else []
+
+    def delays_status(self, now: float) -> bool:
+        """True if a status waits for a read that is under way, or that a pause delays by at most PAUSE seconds."""
+        return self.not_before <= now and any(each.messages is None and each.row.reported for each in self._due(now))
+
+    def fail(self, until: float) -> None:
+        """Read nothing until a time, and let no status wait for what was not read."""
+        self.not_before = max(self.not_before, until)
+        for entry in self.entries.values():
+            entry.messages = entry.messages or ()
+
+    def _due(self, now: float) -> list[_Entry]:
+        return [each for each in self.entries.values() if each.due <= now]
 
     def messages(self) -> dict[str, tuple[Message, ...]]:
         """What is known from Events, by uid."""
@@ -135,17 +179,17 @@ class Causes:
             if not rows:
                 return snapshot
             state = self._states[key] = _State()
-        state.update(rows, _now())
+        state.update(rows, {pod.metadata.uid for pod in snapshot.pods}, _now())
         self._schedule(key, state)
         return replace(snapshot, messages=state.messages(), taken=state.taken())
 
     def delays_status(self, key: Key) -> bool:
-        """True if the status of a custom resource must not be written before the first read, which is under way.
+        """True if the status of a custom resource must not be written before the first read, under way or delayed.
 
         It reports such a cause, which is not known, for example after the start of the process.
         """
         state = self._states.get(key)
-        return state is not None and any(each.messages is None and each.row.reported for each in state.due(_now()))
+        return state is not None and state.delays_status(_now())
 
     def forget(self, key: Key) -> None:
         """Remove the state of a custom resource."""
@@ -154,9 +198,8 @@ class Causes:
 
     def _schedule(self, key: Key, state: _State) -> None:
         """Schedule the next read. Without a problem there is none: the first reconcile after the period reads."""
-        due = min((each.due for each in state.entries.values()), default=float("inf"))
-        if due < float("inf"):
-            self._queue.add_after(key, max(due, state.not_before) - _now())
+        if (at := state.next_read()) < float("inf"):
+            self._queue.add_after(key, at - _now())
 
     async def _run_reader(self) -> None:
         while True:
@@ -167,7 +210,9 @@ class Causes:
             except Exception:
                 # A broad except at the outermost level: a defect that affects one object must not stop the process.
                 metrics.RECONCILE_PANICS.labels(NAME).inc()
-                delay = self._queue.retry(key)
+                delay = self._queue.retry(key, PAUSE)
+                if (state := self._states.get(key)) is not None:
+                    state.fail(_now() + delay)
                 log.exception("%s: unexpected error in %s, please report it; retrying in %.1f s", key, NAME, delay)
                 self._on_change(key)  # whose status may wait for it
             finally:
@@ -183,8 +228,10 @@ class Causes:
         for entry in due:
             if state.not_before <= _now():  # no error before
                 has_changed |= await self._read(key, state, entry)
+            elif entry.messages is None:
+                entry.messages, has_changed = (), True
         if due:
-            state.not_before = max(state.not_before, _now() + PAUSE)
+            state.paused_until = _now() + PAUSE
         if self._states.get(key) is state:
             self._schedule(key, state)
             if has_changed:
@@ -204,8 +251,10 @@ class Causes:
             self._forbidden.discard(key.namespace)
         finally:
             entry.messages = entry.messages or ()
-        entry.read_at = started
-        entry.schedule(entry.row, _now())  # which a reconcile can have changed meanwhile
+            # Also after a defect, so that the next read is of the other objects.
+            entry.read_at = started
+            if entry.due < float("inf"):
+                entry.schedule(entry.row, _now())  # which a reconcile can have changed meanwhile
         return (entry.messages, entry.taken) != before
 
     async def _retry(self, owner: Key, entry: _Entry, now: float) -> None:

@@ -203,7 +203,7 @@ def hasten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read and try again every second."""
     for name in ("MAX_PERIOD", "RETRY_PERIOD"):
         monkeypatch.setattr(creation, name, 1.0)
-    monkeypatch.setattr("memcached_operator.engine.events.causes.PAUSE", 1.0)
+    monkeypatch.setattr("memcached_operator.engine.events.reader.PAUSE", 1.0)
 
 
 def test_each_cause_is_reported_until_its_remedy_is_applied(

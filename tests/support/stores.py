@@ -1,7 +1,7 @@
 """A store for tests of what uses it, for which it does not matter what is kept."""
 
 from memcached_operator.kube.resource import Key, Object, Resource
-from memcached_operator.world.forms import Kept, whole
+from memcached_operator.world.kept_fields import Kept, whole
 from memcached_operator.world.store import Store
 
 

@@ -8,7 +8,7 @@ import msgspec
 from crds.schema import struct_schema
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.scheduling import Affinity, Toleration
-from memcached_api.shared.placing import NetworkPolicyPeer
+from memcached_api.shared.pod_template import NetworkPolicyPeer
 from memcached_api.values import is_object
 
 Schema = dict[str, Any]

@@ -27,7 +27,7 @@ from chart.sources import LEADING, Sources
 from memcached_api.kubernetes import LocalObjectReference, ResourceRequirements
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.scheduling import Affinity, Toleration
-from memcached_api.shared.placing import NetworkPolicyPeer
+from memcached_api.shared.pod_template import NetworkPolicyPeer
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
 from memcached_process.logs import FORMATS, LEVELS
 

@@ -7,11 +7,11 @@ from msgspec import field
 from memcached_api.effects import KEEPS
 from memcached_api.memcached.warm_up import WarmUp
 from memcached_api.scheduling import Annotations, Labels
-from memcached_api.shared import placing
-from memcached_api.shared.placing import IntOrPercent
+from memcached_api.shared import pod_template
+from memcached_api.shared.pod_template import IntOrPercent
 
 
-class RolloutSpec(placing.Rollout, frozen=True, rename="camel"):
+class RolloutSpec(pod_template.Rollout, frozen=True, rename="camel"):
     """How pods are replaced when a change requires it."""
 
     max_unavailable: Annotated[IntOrPercent, KEEPS] | None = None
@@ -30,7 +30,7 @@ class RolloutSpec(placing.Rollout, frozen=True, rename="camel"):
     Requires `identity: Stable`."""
 
 
-class Service(placing.Service, frozen=True, rename="camel"):
+class Service(pod_template.Service, frozen=True, rename="camel"):
     """Labels and annotations of the Services, in addition to the operator's, and whether slots have Services."""
 
     annotations: Annotated[Annotations, KEEPS] = field(default_factory=dict[str, str])

@@ -30,7 +30,7 @@ from memcached_api.quantity import parse_quantity
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.shared.monitoring import is_enabled
-from memcached_api.shared.placing import NetworkPolicy, PodDisruptionBudget, PodTemplate
+from memcached_api.shared.pod_template import NetworkPolicy, PodDisruptionBudget, PodTemplate
 from memcached_api.shared.tls import MIN_PORT
 from memcached_api.validation.common_rules import MAX_PORT, MAX_SIZE, MIN_SIZE
 

@@ -24,11 +24,11 @@ from memcached_api.memcachedproxy.limits import (
 )
 from memcached_api.memcachedproxy.rules import RULES
 from memcached_api.scheduling import Annotations, Labels
-from memcached_api.shared import placing
+from memcached_api.shared import pod_template
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.metadata import InheritedMetadata
 from memcached_api.shared.monitoring import Monitoring, is_enabled
-from memcached_api.shared.placing import IntOrPercent, NetworkPolicy, PodDisruptionBudget, PodTemplate
+from memcached_api.shared.pod_template import IntOrPercent, NetworkPolicy, PodDisruptionBudget, PodTemplate
 from memcached_api.shared.tls import MIN_PORT, TLS
 from memcached_api.validation.common_rules import MAX_NAME_LENGTH, MAX_PORT, MAX_SIZE, MIN_SIZE
 
@@ -66,7 +66,7 @@ class Timeouts(msgspec.Struct, frozen=True, rename="camel"):
     """Maximum time to wait for a response, from `10ms` to `60s`. Defaults to `500ms`."""
 
 
-class Rollout(placing.Rollout, frozen=True, rename="camel"):
+class Rollout(pod_template.Rollout, frozen=True, rename="camel"):
     """How pods are replaced when a change requires it, such as another number of slots."""
 
     max_unavailable: Annotated[IntOrPercent, KEEPS] | None = None
@@ -78,7 +78,7 @@ class Rollout(placing.Rollout, frozen=True, rename="camel"):
     start at once, so that old and new pods distribute keys differently for as short as possible."""
 
 
-class Service(placing.Service, frozen=True, rename="camel"):
+class Service(pod_template.Service, frozen=True, rename="camel"):
     """Labels and annotations of the Service, in addition to the operator's, and the choice of pods."""
 
     annotations: Annotated[Annotations, KEEPS] = field(default_factory=dict[str, str])

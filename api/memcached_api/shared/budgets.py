@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from memcached_api.shared.placing import PodDisruptionBudget
+from memcached_api.shared.pod_template import PodDisruptionBudget
 
 DEFAULT_MAX_UNAVAILABLE: Final = 1
 """Pods that may be unavailable if a PodDisruptionBudget, or the rollout of slots, does not say how many."""

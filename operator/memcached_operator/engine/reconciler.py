@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 
 from memcached_api import conditions as c
 from memcached_operator import metrics
-from memcached_operator.engine.events.causes import Causes
+from memcached_operator.engine.budget_lists import LIST_TIMEOUT, BudgetLists
 from memcached_operator.engine.events.disruptions import Disruptions
+from memcached_operator.engine.events.reader import Causes
 from memcached_operator.engine.kind import Outcome, Plan, ReconciledKind
 from memcached_operator.engine.next import AT_ONCE, NOTHING, Next, next_in
-from memcached_operator.engine.other_budgets import LIST_TIMEOUT, BudgetLists
 from memcached_operator.engine.reporting.conditions import is_reported
 from memcached_operator.engine.reporting.events import Recorder
 from memcached_operator.engine.reporting.lists import is_ready_to_plan, kept_status

@@ -12,7 +12,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, 
 from memcached_operator.kube.times import past_time, time_of
 from memcached_operator.memcached.losses import loss_with
 from memcached_operator.memcached.spec import checked
-from memcached_operator.world.forms import VPA_IN_PLACE, VPA_UPDATES
+from memcached_operator.world.kept_fields import VPA_IN_PLACE, VPA_UPDATES
 from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Snapshot
 

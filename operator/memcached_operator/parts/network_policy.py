@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from memcached_api.shared.monitoring import METRICS_PORT
-from memcached_api.shared.placing import NetworkPolicy, NetworkPolicyPeer
+from memcached_api.shared.pod_template import NetworkPolicy, NetworkPolicyPeer
 from memcached_operator.kube.resource import NETWORK_POLICIES, Object
 from memcached_operator.parts.workloads import children
 

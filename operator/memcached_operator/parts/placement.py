@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from memcached_api.scheduling import TopologySpreadConstraint
-from memcached_api.shared.placing import (
+from memcached_api.shared.pod_template import (
     DEFAULT_ACCOUNT,
     DEFAULT_GRACE_SECONDS,
     PodMetadata,

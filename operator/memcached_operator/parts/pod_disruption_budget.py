@@ -1,7 +1,7 @@
 """The PodDisruptionBudget of an object."""
 
 from memcached_api.shared.budgets import DEFAULT_MAX_UNAVAILABLE
-from memcached_api.shared.placing import PodDisruptionBudget
+from memcached_api.shared.pod_template import PodDisruptionBudget
 from memcached_operator.kube.resource import POD_DISRUPTION_BUDGETS, Object
 from memcached_operator.parts.workloads import children
 

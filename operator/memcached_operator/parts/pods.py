@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from memcached_api.kubernetes import LocalObjectReference
-from memcached_api.shared.placing import PodSpec, PodTemplate, Rollout, pod_security_context
+from memcached_api.shared.pod_template import PodSpec, PodTemplate, Rollout, pod_security_context
 from memcached_operator.kube.resource import Object
 from memcached_operator.parts.placement import placement, pod_metadata
 from memcached_operator.parts.workloads import children

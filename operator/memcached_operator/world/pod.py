@@ -1,4 +1,4 @@
-"""Pods with types: the fields that `forms.pod` keeps.
+"""Pods with types: the fields that `kept_fields.pod` keeps.
 
 A field that a pod does not have is empty. Anyone can write the texts, so they are checked where they are read.
 """

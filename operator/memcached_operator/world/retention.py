@@ -7,8 +7,8 @@ import msgspec
 
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import PODS, Key, Object, Resource, controller_of, nested_map
-from memcached_operator.world import forms
-from memcached_operator.world.forms import Kept
+from memcached_operator.world import kept_fields
+from memcached_operator.world.kept_fields import Kept
 from memcached_operator.world.kind import WatchedKind
 from memcached_operator.world.pod import has_completed
 from memcached_operator.world.store import IndexKey, Store
@@ -41,10 +41,10 @@ class Retention:
     def keep(self, store: Store, key: Key, obj: Object) -> Kept:
         """The part of an object that is kept."""
         if key.resource in self._by_resource:
-            return Kept(forms.whole(obj))
+            return Kept(kept_fields.whole(obj))
         if key.resource == PODS:
             return self._pod(store, key, obj)
-        kept = forms.whole(obj)
+        kept = kept_fields.whole(obj)
         return Kept(kept, self.is_needed(store, key, kept))
 
     def drops(self, resource: Resource, obj: Object) -> bool:
@@ -95,7 +95,7 @@ class Retention:
             yield from store.keys_of_instance(resource, meta["namespace"], kind.app_name, meta["name"])
 
     def _pod(self, store: Store, key: Key, obj: Object) -> Kept:
-        used = forms.pod(obj)
+        used = kept_fields.pod(obj)
         own = nested_map(obj, "metadata", "labels")
         kind = self._by_app.get(own.get(labels.NAME, ""))
         instance = own.get(labels.INSTANCE, "")

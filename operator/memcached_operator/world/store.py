@@ -13,7 +13,7 @@ import msgspec
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import Key, Object, Resource, controller_of, key_of, nested_map
 from memcached_operator.world.allowances import Allowances
-from memcached_operator.world.forms import Kept
+from memcached_operator.world.kept_fields import Kept
 from memcached_operator.world.references import References
 
 IndexKey = tuple[Any, ...]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import RETRY_ANNOTATION
-from memcached_operator.engine.events.causes import MAX_EVENTS
+from memcached_operator.engine.events.reader import MAX_EVENTS
 from memcached_operator.engine.events.retries import RETRY_MANAGER
 from memcached_operator.engine.writes.ownership import annotation_patch, controller_reference
 from memcached_operator.findings.causes import CREATION_PERIOD

@@ -37,7 +37,7 @@ from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.updates.record import UpdateRecord
 from memcached_operator.memcachedproxy.references import notices, reads
 from memcached_operator.parts.other_budgets import OtherBudget, budget_notices, rollout_notices
-from memcached_operator.world.forms import VPA_UPDATES
+from memcached_operator.world.kept_fields import VPA_UPDATES
 from memcached_operator.world.knowledge import UNLISTED
 from memcached_process.logs import JsonFormatter, TextFormatter
 from unit.builders import LABELS, NOW, memcached, owned, pod_of, slots, snapshot_of

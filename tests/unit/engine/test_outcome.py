@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.engine.events.causes import Causes
+from memcached_operator.engine.events.reader import Causes
 from memcached_operator.engine.kind import DesiredStatus, Outcome, Plan, ReconciledKind
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.reporting.events import Recorder

@@ -6,7 +6,7 @@ from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.memcached.interventions import interventions
-from memcached_operator.world import forms
+from memcached_operator.world import kept_fields
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, memcached, owned, snapshot_of
 
@@ -62,7 +62,7 @@ def test_restart_by_the_spec_is_no_intervention() -> None:
 def pod(minutes: int, **annotations: str) -> Object:
     """A pod as it is cached, created some minutes ago."""
     created = timestamp(NOW - timedelta(minutes=minutes))
-    return forms.pod({"metadata": {"name": "cache-0", "creationTimestamp": created, "annotations": annotations}})
+    return kept_fields.pod({"metadata": {"name": "cache-0", "creationTimestamp": created, "annotations": annotations}})
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from memcached_api.kind import Kind
 from memcached_api.shared.agent import Agent
 from memcached_api.shared.budgets import budget_of
 from memcached_api.shared.monitoring import Monitoring
-from memcached_api.shared.placing import NetworkPolicy, PodDisruptionBudget, PodTemplate, Rollout, Service
+from memcached_api.shared.pod_template import NetworkPolicy, PodDisruptionBudget, PodTemplate, Rollout, Service
 from memcached_api.shared.rules.images import IMAGE_RULES
 from memcached_api.shared.rules.monitoring import AGENT_IMAGE, AGENT_RESOURCES, INTERVAL, METRICS_CLIENTS
 from memcached_api.shared.rules.placing import PLACING_RULES

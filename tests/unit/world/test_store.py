@@ -8,7 +8,7 @@ from memcached_api.images import Images
 from memcached_operator.engine.writes.ownership import controller_reference
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached as memcached_kind
-from memcached_operator.world.forms import whole
+from memcached_operator.world.kept_fields import whole
 from memcached_operator.world.store import Store, version_of
 from support.stores import whole_store
 from unit.builders import LABELS, memcached, owned, pod

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
-from memcached_api.shared.placing import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
+from memcached_api.shared.pod_template import MAX_GRACE_SECONDS, MAX_READY_SECONDS, MIN_GRACE_SECONDS
 from memcached_api.shared.rules.scheduling import SCHEDULING_RULES
 from memcached_api.validation.common_rules import is_cel_type, matches, range_rule, unique_rule
 from memcached_api.validation.metadata_rules import (

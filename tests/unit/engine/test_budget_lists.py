@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 
 from memcached_api.images import Images
-from memcached_operator.engine import other_budgets as module
+from memcached_operator.engine import budget_lists as module
+from memcached_operator.engine.budget_lists import KEPT, LIST_TIMEOUT, MAX_LISTS, BudgetLists
 from memcached_operator.engine.kind import Plan
-from memcached_operator.engine.other_budgets import KEPT, LIST_TIMEOUT, MAX_LISTS, BudgetLists
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.kube.client import ApiClient, ApiError, Page

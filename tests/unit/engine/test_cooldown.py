@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from memcached_operator.engine.writes import cooldown as module
-from memcached_operator.engine.writes.cooldown import COOLDOWN, Cooldown
+from memcached_operator.engine.writes.cooldown import COOLDOWN, MAX_COOLDOWN, Cooldown
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key
 
@@ -35,4 +35,20 @@ def test_each_failed_request_has_its_own_cooldown(monkeypatch: pytest.MonkeyPatc
     assert list(attempts(cooldown, FIRST, SECOND, FIRST, SECOND)) == [True, True, False, False]
     now += COOLDOWN
     assert list(attempts(cooldown, SECOND, SECOND)) == [True, False]
+    now += MAX_COOLDOWN
+    assert list(attempts(cooldown, SECOND)) == [True]
     assert vars(cooldown)["_failed"].keys() == {SECOND}, "the other one has expired"
+
+
+def test_cooldown_doubles_while_a_request_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    cooldown, start = Cooldown(), time.monotonic()
+    now = start
+    monkeypatch.setattr(module.time, "monotonic", lambda: now)
+    sent = list[float]()
+    for step in range(200):  # as events that arrive ten times a second
+        now = start + step / 10
+        sent += [round(now - start, 1)] * next(attempts(cooldown, FIRST))
+    assert sent == [0.0, 0.3, 0.9, 2.1, 4.5, 9.3, 14.1, 18.9]
+    with cooldown.guard(FIRST, "another intent"):
+        pass
+    assert list(attempts(cooldown, FIRST)) == [True], "a success ends it"

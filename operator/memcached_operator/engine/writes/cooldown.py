@@ -9,8 +9,10 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import Key
 
 COOLDOWN = 0.3
-"""Seconds before a failed request is retried. Shorter than the shortest backoff. Without it, events would cause many
-retries per second while pods change."""
+"""Seconds before a failed request is retried. They double with each failure in a row, and are shorter than the backoff
+after as many failures. Without it, events would cause many retries per second while pods change."""
+MAX_COOLDOWN = 4.8
+"""Maximum seconds before it is retried. So events end a failure soon after its cause has ended."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class _FailedRequest:
     error: ApiError
     until: float
     """The time until which it is not retried, in seconds of the monotonic clock."""
+    failures: int
+    """The failures in a row, each within MAX_COOLDOWN after the cooldown before."""
 
 
 class Cooldown:
@@ -40,7 +44,11 @@ class Cooldown:
             yield
         except ApiError as error:
             now = time.monotonic()
-            self._failed = {other: failed for other, failed in self._failed.items() if failed.until > now}
-            self._failed[key] = _FailedRequest(intent, error, now + max(COOLDOWN, error.retry_after or 0))
+            kept = {other: each for other, each in self._failed.items() if each.until > now - MAX_COOLDOWN}
+            failures = 1 + (before.failures if before is not None and before.intent == intent and key in kept else 0)
+            seconds = min(MAX_COOLDOWN, COOLDOWN * 2 ** (failures - 1))
+            self._failed = kept | {
+                key: _FailedRequest(intent, error, now + max(seconds, error.retry_after or 0), failures)
+            }
             raise
         self._failed.pop(key, None)

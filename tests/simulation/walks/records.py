@@ -20,8 +20,9 @@ RATE: Final = 5.0
 ATTEMPT: Final = 14
 """Requests of one reconcile of an object with slots, if none of its children can be created: two for each."""
 BURST: Final = 40
-"""Further requests within SPAN seconds of a start, of a new object, or of a new spec: up to 8 children are written
-twice, because the first change of a child transfers the ownership of its fields."""
+"""Further requests within SPAN seconds of a start, of a new object, of a new spec, or of the end of an outage that may
+have hidden them: up to 8 children are written twice, because the first change of a child transfers the ownership of its
+fields."""
 FAILING_SPAN: Final = 2.0
 LISTS: Final = 2.0
 """Lists and watches of a resource per second and operator, averaged over SPAN seconds."""
@@ -103,6 +104,7 @@ def _requests(world: World) -> Iterator[str]:
     # Reconciles are repeated at each sync and after each delay, which varies by half.
     attempts = 2 / world.settings.max_retry_delay + (1 / world.settings.sync_time if world.settings.sync_time else 0)
     starts = [at for each in world.candidates for at in each.operator.starts]
+    starts += _relists(world)
     for name in OWNERS:
         names = (
             (*STABLE, *PROXIES) if name in (*STABLE, *PROXIES) else (name,)
@@ -110,6 +112,20 @@ def _requests(world: World) -> Iterator[str]:
         changes = [change.at for change in world.history if change.key.name in names and _is_news(change)]
         times = [entry.at for entry in entries if entry.call.name[: len(name)] == name and entry.call.verb != "watch"]
         yield from _exceeded(f"requests for {name}", times, max(RATE, ATTEMPT * attempts), sorted([*starts, *changes]))
+
+
+def _relists(world: World) -> Iterator[float]:
+    """The lists that succeeded after one that failed. Objects whose plans waited for them are reconciled now."""
+    for each in world.candidates:
+        failed: set[str] = set()
+        for entry in each.proxy.requests.entries:
+            if entry.call.verb == "list":
+                resource = entry.call.resource
+                if entry.injected:
+                    failed.add(resource)
+                elif resource in failed:
+                    failed.discard(resource)
+                    yield entry.at
 
 
 def _is_news(change: Change) -> bool:

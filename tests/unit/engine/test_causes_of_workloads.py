@@ -105,7 +105,7 @@ def test_new_workload_is_read_more_often_until_the_cause_is_known(*, is_taken: b
             before = world.event_reads
             await world.pass_time(1 if second else 0)
             times += [second] * (world.event_reads - before)
-        assert times == ([4, 19, 34, 94, 154] if is_taken else [4, 19, 34, 49, 64, 124, 184])
+        assert times == ([4, 19, 38, 98, 158] if is_taken else [4, 19, 38, 76, 136, 196])
         world.events = events
         await world.pass_time(RETRY_PERIOD)
         assert world.see()

@@ -41,14 +41,13 @@ def test_each_failed_request_has_its_own_cooldown(monkeypatch: pytest.MonkeyPatc
 
 
 def test_cooldown_doubles_while_a_request_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    cooldown, start = Cooldown(), time.monotonic()
-    now = start
+    cooldown, now = Cooldown(), 0.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     sent = list[float]()
-    for step in range(200):  # as events that arrive ten times a second
-        now = start + step / 10
-        sent += [round(now - start, 1)] * next(attempts(cooldown, FIRST))
-    assert sent == [0.0, 0.3, 0.9, 2.1, 4.5, 9.3, 14.1, 18.9]
+    for step in range(160):  # as events that arrive eight times a second: no cooldown ends exactly at one
+        now = step / 8
+        sent += [now] * next(attempts(cooldown, FIRST))
+    assert sent == [0.0, 0.375, 1.0, 2.25, 4.75, 9.625, 14.5, 19.375]
     with cooldown.guard(FIRST, "another intent"):
         pass
     assert list(attempts(cooldown, FIRST)) == [True], "a success ends it"

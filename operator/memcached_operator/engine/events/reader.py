@@ -32,12 +32,7 @@ READERS: Final = 2
 reconciles, which a slow response must not delay."""
 
 PAUSE: Final = 15.0
-"""Minimum seconds between two reads for one custom resource, whose pods may be replaced often, and between two reads
-about a new workload until its cause is known."""
-
-NEW: Final = 60.0
-"""Seconds for which a workload that lacks pods is new: its controller tries often, and the first attempts may fail for
-another cause."""
+"""Minimum seconds between two reads for one custom resource, whose pods may be replaced often."""
 
 KEEP_PERIOD: Final = READ_PERIOD
 """Seconds for which the messages about a pod are kept that is not late any more. Before Kubernetes 1.32, a container
@@ -83,11 +78,19 @@ class _Entry:
             return
         # Without a problem, there is no read at the first reconcile after a restart, or when a pod has started.
         last = self.since if self.read_at is None else self.read_at
-        is_new = row.workload is not None and last - self.since < NEW and not (self.messages or self.taken)
-        period = PAUSE if is_new else row.period
-        self.due = last + max(period, min((last - self.since) / 10, row.max_period))
+        self.due = last + self._period(row, last - self.since)
         if self.due > now and not row.urgent:
             self.due = float("inf")
+
+    def _period(self, row: Late, waited: float) -> float:
+        """Minimum seconds until the next read, from the seconds for which the object was late at the last one.
+
+        The controller of a new workload tries often, and its first attempts may fail for another cause: until the cause
+        is known, the period starts at PAUSE and doubles.
+        """
+        is_unknown = row.workload is not None and not (self.messages or self.taken)
+        period = min(row.period, max(PAUSE, waited)) if is_unknown else row.period
+        return max(period, min(waited / 10, row.max_period))
 
 
 @dataclass
@@ -239,7 +242,7 @@ class Causes:
 
     async def _read(self, key: Key, state: _State, entry: _Entry) -> bool:
         """Read about one object, or keep what is known. Returns whether something else is known than before."""
-        before, started = (entry.messages, entry.taken), _now()
+        delayed, before, started = state.delays_status(_now()), (entry.messages or (), entry.taken), _now()
         try:
             await self._retry(key, entry, started)
             messages = await self._messages(key.namespace, entry.row)
@@ -255,7 +258,7 @@ class Causes:
             entry.read_at = started
             if entry.due < float("inf"):
                 entry.schedule(entry.row, _now())  # which a reconcile can have changed meanwhile
-        return (entry.messages, entry.taken) != before
+        return delayed or (entry.messages, entry.taken) != before
 
     async def _retry(self, owner: Key, entry: _Entry, now: float) -> None:
         """Make the controller of a workload try again, if its pods have been missing for some time."""

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any, Final
 
 import yaml
@@ -39,7 +38,7 @@ async def unchecked_version(sandbox: Sandbox, kind: Kind[Any]) -> AsyncGenerator
     An update of an object that was created in version UNCHECKED is checked as if it had been stored before the rules.
     """
     crd = _definition(kind, f"{sandbox.namespace}.example.com")
-    resource = replace(resource_of(kind), group=crd["spec"]["group"])
+    resource = resource_of(kind)._replace(group=crd["spec"]["group"])
 
     async def served() -> bool:
         paths = [each.path(sandbox.namespace) for each in (resource, unchecked(resource))]
@@ -63,7 +62,7 @@ def _definition(kind: Kind[Any], group: str) -> Object:
 
 def unchecked(resource: Resource) -> Resource:
     """The resource in version UNCHECKED."""
-    return replace(resource, version=UNCHECKED)
+    return resource._replace(version=UNCHECKED)
 
 
 async def store(sandbox: Sandbox, resource: Resource, name: str, spec: Object) -> Object:

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import Generator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,7 +62,7 @@ async def store(client: ApiClient, kind: ReconciledKind, version: str, objects: 
     """Create an object in a version of its API, and its children; returns the key with which the operator reads it."""
     cr, *children = objects
     key = Key(kind.resource, namespace, cr["metadata"]["name"])
-    served = replace(kind.resource, version=version)
+    served = kind.resource._replace(version=version)
     obj = placed({**cr, "apiVersion": served.api_version}, namespace)
     uid = (await client.create(key._replace(resource=served), obj))["metadata"]["uid"]
     for child in children:

@@ -1,16 +1,17 @@
 """Resources, object keys, and their paths on the API server."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 Object = dict[str, Any]
 """One Kubernetes object as decoded JSON."""
 
 
-@dataclass(frozen=True)
-class Resource:
-    """A resource type, as in `GET /apis/GROUP/VERSION/namespaces/NS/PLURAL`."""
+class Resource(NamedTuple):
+    """A resource type, as in `GET /apis/GROUP/VERSION/namespaces/NS/PLURAL`.
+
+    A tuple, because it is a part of most keys: the hash of a dataclass is a function in Python.
+    """
 
     group: str
     version: str

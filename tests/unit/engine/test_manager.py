@@ -358,7 +358,7 @@ def test_missing_optional_resource_is_not_listed_in_a_loop(monkeypatch: pytest.M
 
 def test_kinds_of_the_same_name_in_different_groups_are_different() -> None:
     images = Images("example.com/memcached:1")
-    other = replace(memcached(images), resource=replace(MEMCACHEDS, group="other.example.com"))
+    other = replace(memcached(images), resource=MEMCACHEDS._replace(group="other.example.com"))
 
     async def run() -> list[str]:
         manager = Manager(

@@ -12,7 +12,7 @@ import pytest
 from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.engine.reconciler import Reconciler
-from memcached_operator.engine.reporting.conditions import with_transition_times
+from memcached_operator.engine.reporting.conditions import Condition, with_transition_times
 from memcached_operator.engine.reporting.events import event_of
 from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.engine.reporting.reports import Report, of_rollout
@@ -222,7 +222,8 @@ def logged(formatter: logging.Formatter, text: str) -> str:
 
 def in_condition(text: str) -> str:
     """The message of a condition with a text."""
-    return with_transition_times((), [{"type": "Ready", "status": "True", "message": text}], NOW)[0]["message"]
+    condition: Condition = {"type": "Ready", "status": "True", "reason": "Reason", "message": text}
+    return with_transition_times((), [condition], NOW)[0]["message"]
 
 
 LINES: Final[dict[str, Callable[[str], str]]] = {

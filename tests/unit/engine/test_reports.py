@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from memcached_operator.engine.reporting.conditions import Condition
 from memcached_operator.engine.reporting.reports import Report, of_condition, of_created, of_rollout
 from memcached_operator.kube.resource import CONFIG_MAPS, DEPLOYMENTS, SERVICES, Key, Object
 
@@ -79,5 +80,5 @@ def test_new_pod_template_is_one_report_that_names_its_changes(after: Object, ch
     ],
 )
 def test_condition_is_a_warning_if_it_is_bad(kind: str, status: str, *, warning: bool) -> None:
-    condition = {"type": kind, "status": status, "reason": "Reason", "message": "message"}
+    condition: Condition = {"type": kind, "status": status, "reason": "Reason", "message": "message"}
     assert of_condition(condition) == Report("Reason", "message", warning=warning)

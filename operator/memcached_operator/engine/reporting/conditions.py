@@ -2,16 +2,30 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from memcached_api import conditions as c
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import nested_list, nested_map
-
-Condition = dict[str, Any]
+from memcached_operator.kube.resource import Object, nested_map
 
 
-def is_reported(cr: Mapping[str, Any]) -> bool:
+class Condition(TypedDict):
+    """One condition of a status (`memcached_api.conditions.Condition`), as JSON."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    lastTransitionTime: NotRequired[str]
+    observedGeneration: NotRequired[int]
+
+
+def conditions_of(status: Mapping[str, Any]) -> Sequence[Condition]:
+    """The conditions of a status, or none."""
+    return status.get("conditions") or ()
+
+
+def is_reported(cr: Object) -> bool:
     """Whether a status has been written for the object, so that it may have children. The CRD sets a status, too."""
     return nested_map(cr, "status").get("observedGeneration", c.UNOBSERVED_GENERATION) != c.UNOBSERVED_GENERATION
 
@@ -45,7 +59,7 @@ def truncate(text: str, limit: int = MAX_MESSAGE_LENGTH) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
-def with_transition_times(old: Iterable[Mapping[str, Any]], new: Iterable[Condition], now: datetime) -> list[Condition]:
+def with_transition_times(old: Iterable[Condition], new: Iterable[Condition], now: datetime) -> list[Condition]:
     """The new conditions with truncated messages and with lastTransitionTime.
 
     The old lastTransitionTime is kept if the condition's status has not changed.
@@ -56,12 +70,12 @@ def with_transition_times(old: Iterable[Mapping[str, Any]], new: Iterable[Condit
         old_condition = before.get(condition["type"])
         same = old_condition is not None and old_condition.get("status") == condition["status"]
         since = old_condition.get("lastTransitionTime") if old_condition is not None and same else None
-        message = truncate(texts.line(condition.get("message", "")))
+        message = truncate(texts.line(condition["message"]))
         result.append({**condition, "message": message, "lastTransitionTime": since or timestamp(now)})
     return result
 
 
-def differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+def differs(old: Mapping[str, object], new: Mapping[str, object]) -> bool:
     """True if the status must be written."""
     return any(old.get(name) != value for name, value in new.items()) or bool(old.keys() - new.keys())
 
@@ -92,7 +106,7 @@ WAITED_FOR = "caches"
 the end of a rollout, without a change of a condition."""
 
 
-def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
+def debounce_period(old: Mapping[str, object], new: Mapping[str, object]) -> float:
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
@@ -105,53 +119,49 @@ def debounce_period(old: Mapping[str, Any], new: Mapping[str, Any]) -> float:
     return ROLLOUT_PERIOD if in_rollout and _user_visible(old) == _user_visible(new) else PROGRESS_PERIOD
 
 
-def _only_starts_rollout(old: Mapping[str, Any], changed: Sequence[Condition]) -> bool:
+def _only_starts_rollout(old: Mapping[str, object], changed: Sequence[Condition]) -> bool:
     """True if the only change is that Progressing turns from RolloutComplete to RollingOut."""
     after = [(condition["type"], *_state(condition)) for condition in changed]
     return is_rolled_out(old) and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
 
 
-def _progress(status: Mapping[str, Any]) -> tuple[Any, Any]:
+def _progress(status: Mapping[str, object]) -> tuple[str, str] | tuple[None, None]:
     """Status and reason of Progressing, or (None, None)."""
-    states = (
-        _state(condition) for condition in nested_list(status, "conditions") if condition["type"] == c.PROGRESSING
-    )
+    states = (_state(condition) for condition in conditions_of(status) if condition["type"] == c.PROGRESSING)
     return next(states, (None, None))
 
 
-def _user_visible(status: Mapping[str, Any]) -> tuple[Any, ...]:
+def _user_visible(status: Mapping[str, object]) -> tuple[object, ...]:
     """The part of a status that matters to users during a rollout."""
     messages = [
-        condition.get("message")
-        for condition in nested_list(status, "conditions")
-        if condition["type"] in (c.AVAILABLE, c.DEGRADED)
+        condition["message"] for condition in conditions_of(status) if condition["type"] in (c.AVAILABLE, c.DEGRADED)
     ]
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
 
-def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
     """The merge patch from one status to another: changed fields, and null for removed ones."""
     changed = {name: value for name, value in new.items() if old.get(name) != value}
     return changed | dict.fromkeys(old.keys() - new.keys())
 
 
-def transitions(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Condition]:
+def transitions(old: Mapping[str, object], new: Mapping[str, object]) -> list[Condition]:
     """The observed conditions whose status or reason changed. The others only follow from them."""
-    before = {condition["type"]: _state(condition) for condition in nested_list(old, "conditions")}
+    before = {condition["type"]: _state(condition) for condition in conditions_of(old)}
     return [
         condition
-        for condition in new["conditions"]
+        for condition in conditions_of(new)
         if condition["type"] in c.OBSERVED_TYPES and before.get(condition["type"]) != _state(condition)
     ]
 
 
-def reported_transitions(old: Mapping[str, Any], new: Mapping[str, Any], *, rollout: bool) -> list[Condition]:
+def reported_transitions(old: Mapping[str, object], new: Mapping[str, object], *, rollout: bool) -> list[Condition]:
     """The transitions that emit an Event. A first status emits one only for Degraded=True or Available=True.
 
     `rollout`: a new pod template was applied since Progressing was last RolloutComplete. The end of such a rollout
     emits an Event, unless another condition does. Progressing emits no other: it also follows the readiness of pods.
     """
-    before = {condition["type"]: condition for condition in nested_list(old, "conditions")}
+    before = {condition["type"]: condition for condition in conditions_of(old)}
     reported = [
         condition
         for condition in transitions(old, new)
@@ -165,10 +175,10 @@ _FIRST = ((c.DEGRADED, c.TRUE), (c.AVAILABLE, c.TRUE))
 """The conditions of a first status that an Event reports: what is wrong, or that everything was there already."""
 
 
-def is_rolled_out(status: Mapping[str, Any]) -> bool:
+def is_rolled_out(status: Mapping[str, object]) -> bool:
     """Whether Progressing is RolloutComplete."""
     return _progress(status) == _COMPLETE
 
 
-def _state(condition: Mapping[str, Any]) -> tuple[Any, Any]:
-    return condition.get("status"), condition.get("reason")
+def _state(condition: Condition) -> tuple[str, str]:
+    return condition["status"], condition["reason"]

@@ -5,7 +5,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 from memcached_operator import metrics
 from memcached_operator.engine.reporting.conditions import timestamp, truncate
@@ -87,7 +86,7 @@ class Recorder:
             del self._queued[uid]
 
 
-def event_of(cr: Object, report: Report, now: datetime) -> dict[str, Any]:
+def event_of(cr: Object, report: Report, now: datetime) -> Object:
     """The Event about an object with this report."""
     meta = cr["metadata"]
     return {

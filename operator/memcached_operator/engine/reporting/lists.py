@@ -6,10 +6,10 @@ from typing import Final
 
 from memcached_api import conditions as c
 from memcached_operator.engine.kind import DesiredStatus, Outcome, ReconciledKind
-from memcached_operator.engine.reporting.conditions import Condition, ready
+from memcached_operator.engine.reporting.conditions import Condition, conditions_of, ready
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import PODS, Resource, nested_list, nested_map
+from memcached_operator.kube.resource import PODS, Resource, nested_map
 from memcached_operator.world.knowledge import Knowledge, Known, State, known_in
 from memcached_operator.world.snapshot import Snapshot
 
@@ -50,7 +50,7 @@ def problems(kind: ReconciledKind, namespace: str, known: Known) -> Iterator[Pro
 def kept_status(snapshot: Snapshot, outcome: Outcome, _: datetime) -> DesiredStatus:
     """The last status, in which the conditions say what is wrong: the status of `outcome` for a kind without a plan."""
     status = nested_map(snapshot.cr, "status")
-    before: dict[str, Condition] = {each["type"]: {**each} for each in nested_list(status, "conditions")}
+    before = {each["type"]: each for each in conditions_of(status)}
     unknown = _condition(c.AVAILABLE, c.FALSE, c.MINIMUM_REPLICAS_UNAVAILABLE, "It is not known whether pods run")
     available = before.get(c.AVAILABLE, unknown)
     lasting = [each.message for each in outcome.problems if each.reason == c.APPLY_FAILED]

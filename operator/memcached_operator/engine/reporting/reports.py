@@ -1,16 +1,16 @@
 """The texts of Events: what a condition, created children and a new pod template report. Pure functions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import groupby
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from memcached_api import conditions as c
 from memcached_operator.engine.reporting.conditions import Condition
 from memcached_operator.findings.finding import Intervention
 from memcached_operator.kube import texts
-from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
+from memcached_operator.kube.resource import Key, Object, nested_map
 
 ROLLOUT_STARTED = "RolloutStarted"
 CONTAINERS = ("containers", "initContainers")
@@ -21,6 +21,13 @@ MAX_IMAGE_LENGTH = 255
 """Characters of an image in a message."""
 
 Template = Mapping[str, Any]
+
+
+class _Container(TypedDict):
+    """The fields of a container that messages name."""
+
+    name: str
+    image: NotRequired[str]
 
 
 @dataclass(frozen=True)
@@ -94,18 +101,19 @@ def _changed_fields(old: Template, new: Template) -> Iterator[str]:
         yield f"changed: {', '.join(names)}"
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def _differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     """The names of the fields that differ, without those that are reported in detail."""
     names = sorted(old.keys() | new.keys())
     return [name for name in names if name not in ("image", *CONTAINERS) and old.get(name) != new.get(name)]
 
 
-def _containers(template: Template) -> dict[str, Mapping[str, Any]]:
-    lists = (nested_list(template, "spec", field) for field in CONTAINERS)
+def _containers(template: Template) -> dict[str, _Container]:
+    spec = nested_map(template, "spec")
+    lists: list[Sequence[_Container]] = [spec.get(field) or () for field in CONTAINERS]
     return {container["name"]: container for containers in lists for container in containers}
 
 
-def _pairs(old: Template, new: Template) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def _pairs(old: Template, new: Template) -> Iterator[tuple[str, _Container, _Container]]:
     """Each container that both templates have."""
     before, after = _containers(old), _containers(new)
     return ((name, before[name], after[name]) for name in after if name in before)

@@ -3,14 +3,13 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from memcached_operator.engine.kind import Outcome, ReconciledKind
 from memcached_operator.engine.reporting import conditions, reports
 from memcached_operator.engine.reporting.events import Recorder
 from memcached_operator.findings.finding import Intervention
 from memcached_operator.kube.client import ApiClient, ApiError
-from memcached_operator.kube.resource import Key, Object, nested_list, nested_map
+from memcached_operator.kube.resource import Key, Object, nested_map
 from memcached_operator.world.live import get_live
 from memcached_operator.world.snapshot import Snapshot
 from memcached_operator.world.store import Store
@@ -31,8 +30,8 @@ class StatusWriter:
         self._recorder = recorder
         self._patched_at: dict[Key, float] = {}
         self._changed_at: dict[Key, float] = {}
-        self._pruned: dict[Key, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
-        self._sent: dict[Key, Mapping[str, Any]] = {}
+        self._pruned: dict[Key, tuple[Mapping[str, object], Mapping[str, object]]] = {}
+        self._sent: dict[Key, Mapping[str, object]] = {}
         """The statuses of patches without a reply."""
         self._rollouts: set[Key] = set()
         self._interventions: dict[Key, frozenset[Intervention]] = {}
@@ -51,7 +50,7 @@ class StatusWriter:
         cr, old = snapshot.cr, nested_map(snapshot.cr, "status")
         desired = kind.status(snapshot, outcome, now)
         new = {**desired.status}
-        new["conditions"] = conditions.with_transition_times(nested_list(old, "conditions"), new["conditions"], now)
+        new["conditions"] = conditions.with_transition_times(conditions.conditions_of(old), new["conditions"], now)
         if not conditions.differs(old, new) or self._pruned.get(key) == (new, old):
             self._changed_at.pop(key, None)
             self._end_rollout(key, new)
@@ -103,11 +102,11 @@ class StatusWriter:
             state.pop(key, None)
         self._rollouts.discard(key)
 
-    def _end_rollout(self, key: Key, status: Mapping[str, Any]) -> None:
+    def _end_rollout(self, key: Key, status: Mapping[str, object]) -> None:
         if conditions.is_rolled_out(status):
             self._rollouts.discard(key)
 
-    async def _patch(self, key: Key, cr: Object, changes: Mapping[str, Any]) -> Object | None:
+    async def _patch(self, key: Key, cr: Object, changes: Mapping[str, object]) -> Object | None:
         # The uid is a precondition: the status is never written to a later object of the same name.
         body = {"metadata": {"uid": cr["metadata"]["uid"]}, "status": changes}
         try:
@@ -129,7 +128,7 @@ class StatusWriter:
         return max(STATUS_PERIOD - since_patch, debounce - since_change)
 
 
-def _is_outdated(cr: Object, status: Mapping[str, Any], changes: Mapping[str, Any], reply: Object) -> bool:
+def _is_outdated(cr: Object, status: Mapping[str, object], changes: Mapping[str, object], reply: Object) -> bool:
     """True if another client has changed the object since `cr` was read. The store ignores the event of that change.
 
     A field of `changes`, which were sent, differs only if the API server does not store it: the CRD may prune it.

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from memcached_api import conditions as c
 from memcached_operator.engine.kind import Outcome
-from memcached_operator.engine.reporting.conditions import ready, truncate
+from memcached_operator.engine.reporting.conditions import Condition, ready, truncate
 from memcached_operator.findings import creation, disruptions, mounts, strays
 from memcached_operator.findings.failures import failures
 from memcached_operator.findings.finding import Problem
@@ -32,7 +31,7 @@ class WorkloadState:
 
     rollout: Rollout
     nodes: list[str]
-    conditions: list[dict[str, Any]]
+    conditions: list[Condition]
     requeue_after: float | None
 
 
@@ -77,7 +76,7 @@ def workload_state(
     return WorkloadState(
         rollout=rollout,
         nodes=nodes,
-        conditions=[condition | {"observedGeneration": generation} for condition in conditions],
+        conditions=[{**condition, "observedGeneration": generation} for condition in conditions],
         requeue_after=min((delay for delay in delays if delay is not None), default=None),
     )
 
@@ -125,7 +124,7 @@ def _is_taken(rollout: Rollout, snapshot: Snapshot, problems: Iterable[Problem])
     return place in [(key.resource.kind, key.name) for problem in problems for key in problem.objects]
 
 
-def _available(rollout: Rollout, hint: str, *, taken: bool) -> dict[str, Any]:
+def _available(rollout: Rollout, hint: str, *, taken: bool) -> Condition:
     message = _count(rollout)
     if not rollout.exists:
         message = f"The {rollout.workload} does not exist yet"
@@ -152,9 +151,7 @@ def _updated(rollout: Rollout) -> str:
     return f"{message}; {others} more {'pod is' if others == 1 else 'pods are'} not deleted yet"
 
 
-def _progressing(
-    rollout: Rollout, transient: list[Problem], resume: str, hint: str, *, stalled: bool
-) -> dict[str, Any]:
+def _progressing(rollout: Rollout, transient: list[Problem], resume: str, hint: str, *, stalled: bool) -> Condition:
     unserved = [problem for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED]
     if rollout.paused or stalled:
         # A Memcached that serves again ends neither of them.
@@ -178,8 +175,8 @@ def _progressing(
 
 
 def _ready(
-    available: dict[str, Any], progressing: dict[str, Any], degraded: dict[str, Any], transient: Iterable[Problem]
-) -> dict[str, Any]:
+    available: Condition, progressing: Condition, degraded: Condition, transient: Iterable[Problem]
+) -> Condition:
     """Ready. Pods of a paused rollout that have no Memcached are not ready for clients."""
     unserved = [problem for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED]
     if unserved and progressing["reason"] == c.PAUSED:
@@ -203,14 +200,14 @@ def _unhealthy(rollout: Rollout, hint: str) -> str:
     return f"No component has failed, but {state}{'; ' if hint else ''}{hint}"
 
 
-def _degraded(problems: list[Problem], notices: Iterable[str], unhealthy: str) -> dict[str, Any]:
+def _degraded(problems: list[Problem], notices: Iterable[str], unhealthy: str) -> Condition:
     """Degraded, from all problems, the most severe first. `unhealthy`: what is not healthy without a problem."""
     message = ". ".join([_join(problems) if problems else unhealthy or "All components are healthy", *notices])
     status, reason = (c.TRUE, problems[0].reason) if problems else (c.FALSE, c.AS_EXPECTED)
     return _condition(c.DEGRADED, status, reason, message)
 
 
-def _stalled(problems: list[Problem]) -> Iterable[dict[str, Any]]:
+def _stalled(problems: list[Problem]) -> Iterable[Condition]:
     """Stalled, if a problem does not end without a change by a user. Tools such as Flux wait while it is absent."""
     if lasting := [problem for problem in problems if problem.reason in c.STALLING]:
         yield _condition(c.STALLED, c.TRUE, lasting[0].reason, _join(lasting))
@@ -230,5 +227,5 @@ def _some(messages: list[str]) -> str:
     return "; ".join([*(truncate(message, MAX_PROBLEM_LENGTH) for message in messages[:MAX_PROBLEMS]), *more])
 
 
-def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, Any]:
+def _condition(type_: str, status: str, reason: str, message: str) -> Condition:
     return {"type": type_, "status": status, "reason": reason, "message": message}

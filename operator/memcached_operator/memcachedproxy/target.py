@@ -1,7 +1,7 @@
 """The ring that the pods of a MemcachedProxy should have, and the one that they get next."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_operator.kube import texts
@@ -79,5 +79,5 @@ def ringless(pod: Object) -> str:
     return f"No slot is removed, because pod {name} has no valid annotation {RING_ANNOTATION}. {CORRECT}"
 
 
-POD_REFERENCE: Final[Reference[Any]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by, unknown=ringless)
+POD_REFERENCE: Final[Reference[None]] = Reference(MEMCACHEDS, _names, reads=None, shows=_used_by, unknown=ringless)
 """The Memcached whose slots a pod uses. It shows the same as a MemcachedProxy."""

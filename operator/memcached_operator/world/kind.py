@@ -2,16 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from memcached_operator.kube.resource import Key, Object, Resource, key_of
 from memcached_operator.world.pod import Head
 
-Part = TypeVar("Part")
+Part_co = TypeVar("Part_co", covariant=True)
 
 
 @dataclass(frozen=True)
-class Reference(Generic[Part]):
+class Reference(Generic[Part_co]):
     """The objects of a kind of this operator that an object of another kind, or of the same one, names.
 
     They are in the namespace of the object. Each function is pure, and accepts an object without a valid spec.
@@ -21,10 +21,10 @@ class Reference(Generic[Part]):
     """The resource of the objects that are named."""
     names: Callable[[Object], Iterable[str]]
     """The names in an object."""
-    reads: Callable[[Object], Part] | None
+    reads: Callable[[Object], Part_co] | None
     """What the plans of the object read of an object that it names. They get it from `Snapshot.named`. None if it has
     no plan, as a pod."""
-    shows: Callable[[Object], Any] = lambda _: None
+    shows: Callable[[Object], object] = lambda _: None
     """What the plans of a named object read of the object; the same value for all objects if they read nothing."""
     unknown: Callable[[Object], str] = lambda _: ""
     """Why it is not known which objects an object names, as a sentence; empty if it is. Of pods only."""
@@ -57,9 +57,9 @@ class WatchedKind:
     """The types of workload that run its pods; an object has one of them."""
     optional: tuple[Resource, ...] = ()
     """Those of `owns` whose API a cluster may lack. A plan must not contain children of one that is not listed."""
-    references: tuple[Reference[Any], ...] = ()
+    references: tuple[Reference[object], ...] = ()
     """The objects of kinds of this operator that an object names."""
-    pod_references: tuple[Reference[Any], ...] = ()
+    pod_references: tuple[Reference[object], ...] = ()
     """Those that its pods name, also after their owner was deleted."""
     owners: Callable[[Resource, str], Iterable[tuple[str, int]]] = lambda _, name: [(name, 0)]
     """The names of the objects that can have a child of this resource and name, and the least size of each."""

@@ -1,7 +1,7 @@
 """Which custom resources name which others, and whom a change of one concerns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.world.kind import Reference
@@ -21,9 +21,9 @@ class Stored(Protocol):
 class References:
     """The references of all kinds, by the resource of the objects that name others: one for each resource they name."""
 
-    def __init__(self, references: Mapping[Resource, Iterable[Reference[Any]]]) -> None:
+    def __init__(self, references: Mapping[Resource, Iterable[Reference[object]]]) -> None:
         self._of = {resource: tuple(found) for resource, found in references.items()}
-        self._to: dict[Resource, dict[Resource, Reference[Any]]] = {}
+        self._to: dict[Resource, dict[Resource, Reference[object]]] = {}
         for resource, found in self._of.items():
             for each in found:
                 self._to.setdefault(each.resource, {})[resource] = each
@@ -57,7 +57,7 @@ class References:
             changed = (name for name in shown.keys() | shows.keys() if shown.get(name) != shows.get(name))
             yield from (Key(reference.resource, key.namespace, name) for name in changed)
 
-    def read_by(self, key: Key, obj: Object, get: Callable[[Key], Object | None]) -> dict[Key, Any]:
+    def read_by(self, key: Key, obj: Object, get: Callable[[Key], Object | None]) -> dict[Key, object]:
         """What the plans of an object read of the existing ones that it names."""
         return {
             Key(reference.resource, key.namespace, name): reference.reads(found)
@@ -68,19 +68,19 @@ class References:
         }
 
     def shown_to(
-        self, key: Key, referrers_of: ReferrersOf, shown_by: Callable[[Key, Callable[[Object], Any]], Any]
-    ) -> dict[Key, Any]:
+        self, key: Key, referrers_of: ReferrersOf, shown_by: Callable[[Key, Callable[[Object], object]], object]
+    ) -> dict[Key, object]:
         """What the plans of an object read of those that name it."""
         to = self._to.get(key.resource, {})
         referrers = sorted(referrers_of(key), key=str) if to else ()
         return {each: shown_by(each, to[each.resource].shows) for each in referrers}
 
 
-def _part(reads: Callable[[Object], Any], obj: Object | None) -> tuple[Any, ...]:
+def _part(reads: Callable[[Object], object], obj: Object | None) -> tuple[object, ...]:
     """What is read of an object, if it exists."""
     return () if obj is None else (reads(obj),)
 
 
-def _shown(reference: Reference[Any], obj: Object | None) -> dict[str, tuple[Any, ...]]:
+def _shown(reference: Reference[object], obj: Object | None) -> dict[str, tuple[object, ...]]:
     """What an object shows to each object that it names, as `_part`."""
     return {} if obj is None else dict.fromkeys(reference.names(obj), _part(reference.shows, obj))

@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from memcached_operator.kube.resource import Key, Object, Resource
-from memcached_operator.world.kind import Part, Reference
+from memcached_operator.world.kind import Reference
 from memcached_operator.world.knowledge import LISTED, Knowledge, State
 from memcached_operator.world.other_budgets import NO_BUDGETS, OtherBudgets
 from memcached_operator.world.pod import Pod
 
+Part = TypeVar("Part")
 Item = TypeVar("Item", bound=Hashable)
 
 

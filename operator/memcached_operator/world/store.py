@@ -6,7 +6,7 @@ collector. Each read decodes a new copy.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -16,7 +16,7 @@ from memcached_operator.world.allowances import Allowances
 from memcached_operator.world.kept_fields import Kept
 from memcached_operator.world.references import References
 
-IndexKey = tuple[Any, ...]
+IndexKey = tuple[str | Resource | Key | None, ...]
 """A key of the index: the controller of an object, its instance labels, or an object that it names."""
 
 MAX_TOMBSTONES = 10_000
@@ -95,7 +95,7 @@ class Store:
         self._entries: dict[Resource, dict[Key, Entry]] = {}
         self._index: dict[IndexKey, set[Key]] = {}
         self._tombstones: dict[Key, int] = {}
-        self._shown: dict[Key, dict[Callable[[Object], Any], Any]] = {}
+        self._shown: dict[Key, dict[Callable[[Object], object], object]] = {}
         self.revision = 0
         """Incremented by every change."""
 
@@ -145,12 +145,12 @@ class Store:
         """Whether an object names another one."""
         return named in self._references.named(key, obj)
 
-    def references_of(self, key: Key, obj: Object) -> tuple[dict[Key, Any], dict[Key, Any]]:
+    def references_of(self, key: Key, obj: Object) -> tuple[dict[Key, object], dict[Key, object]]:
         """What the plans of an object read of the existing ones that it names, and of those that name it."""
         found = self._references
         return found.read_by(key, obj, self.get), found.shown_to(key, self.referrers, self._shown_by)
 
-    def _shown_by(self, key: Key, shows: Callable[[Object], Any]) -> Any:
+    def _shown_by(self, key: Key, shows: Callable[[Object], object]) -> object:
         """What an existing object shows, decoded once per version: very many objects can name the same one."""
         known = self._shown.setdefault(key, {})
         if shows not in known:

@@ -3,10 +3,9 @@
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
 
 from memcached_operator.engine.discovery import discover_resize, is_served
 from memcached_operator.engine.kind import ReconciledKind
@@ -23,6 +22,7 @@ from memcached_operator.kube.resource import (
     PODS,
     Key,
     Object,
+    OwnerReference,
     Resource,
     controller_of,
     key_of,
@@ -377,5 +377,5 @@ def _content(obj: Object) -> Object:
     return {**{name: value for name, value in obj.items() if name != "status"}, "metadata": meta}
 
 
-def _api_group(owner: Mapping[str, Any]) -> str:
+def _api_group(owner: OwnerReference) -> str:
     return owner["apiVersion"].partition("/")[0]

@@ -4,11 +4,14 @@ The API server records the owner of each field there (Kubernetes documentation, 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from memcached_operator.kube.compare import ATOMIC_FIELDS, covers
 from memcached_operator.kube.labels import MANAGER
 from memcached_operator.kube.resource import Object, nested_list, nested_map
+
+Fields: TypeAlias = Mapping[str, "Fields"]
+"""A set of fields (`fieldsV1`): the fields below each field."""
 
 Path = tuple[str, ...]
 """The names of the fields from the root of an object to one of its fields."""
@@ -56,7 +59,7 @@ def manager_of(live: Object, paths: Iterable[Path]) -> Manager | None:
     return Manager(owners[-1].get("manager") or "", owners[-1].get("subresource") or "") if owners else None
 
 
-def _owns(fields: Mapping[str, Any], path: Path) -> bool:
+def _owns(fields: Fields, path: Path) -> bool:
     """Whether a set of fields contains a field, or the whole map above it."""
     for name in path:
         below = fields.get(f"f:{name}")
@@ -68,7 +71,7 @@ def _owns(fields: Mapping[str, Any], path: Path) -> bool:
     return True
 
 
-def is_our_entry(entry: Mapping[str, Any]) -> bool:
+def is_our_entry(entry: Mapping[str, object]) -> bool:
     """Whether an entry of managedFields is one of the operator, except of a status."""
     return entry.get("manager") == MANAGER and not entry.get("subresource")
 
@@ -99,17 +102,17 @@ def takeover(live: Object, applied: Object) -> list[Object]:
     return [*operations, *([{"op": "add", "path": "/metadata/managedFields/-", "value": ours}] if missing else [])]
 
 
-def _is_update_of_others(entry: Mapping[str, Any]) -> bool:
+def _is_update_of_others(entry: Mapping[str, object]) -> bool:
     return entry.get("operation") == "Update" and not entry.get("subresource") and not is_our_entry(entry)
 
 
-def _is_applied_by_us(entry: Mapping[str, Any]) -> bool:
+def _is_applied_by_us(entry: Mapping[str, object]) -> bool:
     return entry.get("operation") == "Apply" and is_our_entry(entry)
 
 
-def _without(fields: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+def _without(fields: Fields, others: Fields) -> dict[str, Fields]:
     """The difference of two sets of fields."""
-    left: dict[str, Any] = {}
+    left: dict[str, Fields] = {}
     for name, below in fields.items():
         if name not in others:
             left[name] = below

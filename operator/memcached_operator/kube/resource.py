@@ -1,7 +1,7 @@
 """Resources, object keys, and their paths on the API server."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 Object = dict[str, Any]
 """One Kubernetes object as decoded JSON."""
@@ -31,6 +31,16 @@ class Resource(NamedTuple):
         return "/".join(parts)
 
 
+class OwnerReference(TypedDict):
+    """An entry of `metadata.ownerReferences`."""
+
+    apiVersion: str
+    kind: str
+    name: str
+    uid: str
+    controller: NotRequired[bool]
+
+
 class Key(NamedTuple):
     """Identifies an object by resource, namespace and name."""
 
@@ -55,15 +65,15 @@ def nested_list(obj: Mapping[str, Any], *path: str) -> Sequence[Mapping[str, Any
     return items or ()
 
 
-def key_of(resource: Resource, obj: Mapping[str, Any]) -> Key:
+def key_of(resource: Resource, obj: Object) -> Key:
     """Key of a live object."""
     meta = obj["metadata"]
     return Key(resource, meta.get("namespace", ""), meta["name"])
 
 
-def controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def controller_of(obj: Object) -> OwnerReference | None:
     """The owner reference with `controller: true`, or None."""
-    owners = nested_list(obj, "metadata", "ownerReferences")
+    owners: Sequence[OwnerReference] = nested_map(obj, "metadata").get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), None)
 
 

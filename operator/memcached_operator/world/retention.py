@@ -63,7 +63,8 @@ class Retention:
         if meta.get("deletionTimestamp"):
             return None
         instance = (meta.get("namespace"), own.get(labels.NAME), own.get(labels.INSTANCE))
-        return ("failed", *instance, nested_map(controller_of(obj) or {}).get("name"))
+        controller = controller_of(obj)
+        return ("failed", *instance, controller and controller["name"])
 
     def size(self, resource: Resource, obj: Object) -> int:
         """The number of pods of a custom resource, at most MAX_SIZE; 0 for another object.

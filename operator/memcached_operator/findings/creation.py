@@ -6,9 +6,9 @@ another owner's pod has the name of a slot.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict
 
 from memcached_api import conditions as c
 from memcached_api.annotations import ORIGIN_ANNOTATION
@@ -26,7 +26,6 @@ from memcached_operator.kube.resource import (
     Object,
     Resource,
     controller_of,
-    nested_list,
     nested_map,
 )
 from memcached_operator.kube.times import time_of
@@ -79,6 +78,17 @@ HASH: Final = "-[a-z0-9]{1,10}"
 """The end of the name of a ReplicaSet, after the name of its Deployment."""
 
 NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class _Condition(TypedDict):
+    """A condition of a workload."""
+
+    type: str
+    status: str
+    reason: NotRequired[str]
+    message: NotRequired[str]
+    lastUpdateTime: NotRequired[str]
+
 
 _ANY: Final = PodRules("")
 """The rules if only the cluster's words matter."""
@@ -289,31 +299,31 @@ def _has_all_pods(snapshot: Snapshot) -> bool:
     return live is not None and counted(DEPLOYMENTS.kind, live).replicas >= live["spec"].get("replicas", 1)
 
 
-def _failures(live: Object) -> list[Mapping[str, Any]]:
+def _failures(live: Object) -> list[_Condition]:
     """The conditions that pods or their ReplicaSet cannot be created."""
     failing = [each for each in _replica_failures(live) if each.get("reason") != REASONS[DELETE]]
     return [*failing, *_failed_replica_sets(live)]
 
 
-def _undeleted(live: Object) -> list[Mapping[str, Any]]:
+def _undeleted(live: Object) -> list[_Condition]:
     """The conditions that pods cannot be deleted."""
     return [each for each in _replica_failures(live) if each.get("reason") == REASONS[DELETE]]
 
 
-def _replica_failures(live: Object) -> list[Mapping[str, Any]]:
+def _replica_failures(live: Object) -> list[_Condition]:
     """The conditions that pods cannot be created or deleted (kubernetes pkg/controller/replicaset)."""
-    conditions = nested_list(live, "status", "conditions")
+    conditions: Sequence[_Condition] = nested_map(live, "status").get("conditions") or ()
     return [each for each in conditions if (each["type"], each["status"]) == ("ReplicaFailure", "True")]
 
 
-def _failed_replica_sets(live: Object) -> list[Mapping[str, Any]]:
+def _failed_replica_sets(live: Object) -> list[_Condition]:
     """The condition that a ReplicaSet cannot be created (kubernetes pkg/controller/deployment/sync.go).
 
     The controller does not count the spec as observed then, and gives up after 15 tries. The condition stays after a
     return to a ReplicaSet that exists.
     """
     rollout = counted(DEPLOYMENTS.kind, live)
-    conditions = nested_list(live, "status", "conditions")
+    conditions: Sequence[_Condition] = nested_map(live, "status").get("conditions") or ()
     failed = [each for each in conditions if each.get("reason") == "ReplicaSetCreateError"]
     return failed if rollout.updated < rollout.size else []
 

@@ -129,5 +129,5 @@ KEPT: dict[str, tuple[Ports, Ports, list[int | None]]] = {
 
 
 @pytest.mark.parametrize(("entries", "current", "expected"), KEPT.values(), ids=KEPT.keys())
-def test_node_port_in_use_is_kept(entries: Ports, current: Ports, expected: list[int | None]) -> None:
+def test_node_port_in_use_is_kept(entries: Ports, current: Any, expected: list[int | None]) -> None:
     assert [entry.get("nodePort") for entry in service_ports(ports(entries), current)] == expected

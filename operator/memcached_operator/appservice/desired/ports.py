@@ -1,19 +1,31 @@
 """Maps the ports of a spec to ports of the container and of the Service (docs/decisions/appservice-ports.md)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
 
 from memcached_api.appservice.ports import generated_name, listening_ports, targets
 from memcached_api.kubernetes import ServicePort
 
-LivePorts = Sequence[Mapping[str, Any]]
+
+class ServiceEntry(TypedDict):
+    """An entry of `spec.ports` of a Service."""
+
+    port: int
+    protocol: str
+    targetPort: int | str | None
+    name: NotRequired[str]
+    nodePort: NotRequired[int]
+    appProtocol: NotRequired[str]
+
+
+LivePorts = Sequence[ServiceEntry]
 """The ports of the live Service; empty if the Service does not exist."""
 
 REALLOCATE = 0
 """Value of `nodePort` that makes Kubernetes allocate a new node port."""
 
 
-def container_ports(ports: Sequence[ServicePort]) -> list[dict[str, Any]]:
+def container_ports(ports: Sequence[ServicePort]) -> list[dict[str, int | str]]:
     """One entry for each port that the container listens on.
 
     An entry has a name only if a `targetPort` refers to it. So a change that affects only the Service never replaces a
@@ -25,24 +37,24 @@ def container_ports(ports: Sequence[ServicePort]) -> list[dict[str, Any]]:
     ]
 
 
-def service_ports(ports: Sequence[ServicePort], live: LivePorts) -> list[dict[str, Any]]:
+def service_ports(ports: Sequence[ServicePort], live: LivePorts) -> list[ServiceEntry]:
     """The ports of the Service. A port without `nodePort` in the spec keeps its allocated node port."""
     names, allocated = listening_ports(ports), _AllocatedNodePorts(ports, live)
-    entries: list[dict[str, Any]] = []
+    entries: list[ServiceEntry] = []
     for port, target in zip(ports, targets(ports), strict=True):
-        optional = {
-            "name": port.name,
-            "nodePort": allocated.of(port) if port.node_port is None else port.node_port,
-            "appProtocol": port.app_protocol,
+        entry: ServiceEntry = {
+            "port": port.port,
+            "protocol": port.protocol,
+            "targetPort": names[target] if isinstance(port.target_port, str) else target[1],
         }
-        entries.append(
-            {
-                "port": port.port,
-                "protocol": port.protocol,
-                "targetPort": names[target] if isinstance(port.target_port, str) else target[1],
-            }
-            | {field: value for field, value in optional.items() if value is not None}
-        )
+        if port.name is not None:
+            entry["name"] = port.name
+        node_port = allocated.of(port) if port.node_port is None else port.node_port
+        if node_port is not None:
+            entry["nodePort"] = node_port
+        if port.app_protocol is not None:
+            entry["appProtocol"] = port.app_protocol
+        entries.append(entry)
     return entries
 
 
@@ -62,12 +74,12 @@ class _AllocatedNodePorts:
         Returns None if no node port is allocated, and REALLOCATE if the spec assigns it to another port.
         """
         entry = self._by_port.get((port.protocol, port.port)) or self._moved(port)
-        node_port = entry.get("nodePort")
+        node_port = None if entry is None else entry.get("nodePort")
         # Omitting the field would keep its value: the operator does not own a field that Kubernetes allocated.
         return REALLOCATE if node_port and (port.protocol, node_port) in self._requested else node_port
 
-    def _moved(self, port: ServicePort) -> Mapping[str, Any]:
-        """The live entry of this port before its number changed; empty unless there is exactly one candidate."""
+    def _moved(self, port: ServicePort) -> ServiceEntry | None:
+        """The live entry of this port before its number changed; None unless there is exactly one candidate."""
         identity = _identity(port.protocol, port.port, port.name)
         removed = [
             entry
@@ -75,7 +87,7 @@ class _AllocatedNodePorts:
             if identity == _identity(entry["protocol"], entry["port"], entry.get("name"))
         ]
         new = [other for other in self._new if identity == _identity(other.protocol, other.port, other.name)]
-        return removed[0] if len(removed) == len(new) == 1 else {}
+        return removed[0] if len(removed) == len(new) == 1 else None
 
 
 def _identity(protocol: str, number: int, name: str | None) -> tuple[str, str | None]:

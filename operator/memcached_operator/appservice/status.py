@@ -1,7 +1,6 @@
 """The status of an AppService, from its Deployment, its Service and its pods."""
 
 from datetime import datetime
-from typing import Any
 
 from memcached_operator.appservice.containers import CONTAINER, DISRUPTIONS, LACKS, SCHEDULING
 from memcached_operator.appservice.desired.deployment import APP_NAME
@@ -44,7 +43,7 @@ def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus
     )
 
 
-def node_ports(service: Object | None) -> list[dict[str, Any]]:
+def node_ports(service: Object | None) -> list[dict[str, str | int]]:
     """The node ports of a Service."""
     return [
         {name: port[name] for name in ("name", "protocol", "port", "nodePort") if name in port}

@@ -200,7 +200,7 @@ class ApiClient:
         content_type: str,
         params: Mapping[str, str] | None,
         limit: int = bodies.MAX_BODY,
-        reading: AbstractAsyncContextManager[Any] | None = None,
+        reading: AbstractAsyncContextManager[object] | None = None,
     ) -> bytes:
         """Send one request. `limit`: maximum bytes of the response. Raises TooLargeError and ApiError.
 

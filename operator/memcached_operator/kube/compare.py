@@ -67,7 +67,7 @@ def covers(live: object, desired: object, path: tuple[str, ...] = ()) -> bool:
     if isinstance(desired, dict) and isinstance(live, dict):
         return _covers_fields(cast("Object", live), cast("Object", desired), path)
     if isinstance(desired, list) and isinstance(live, list):
-        pairs = _pairs(cast("list[Any]", live), cast("list[Any]", desired))
+        pairs = _pairs(cast("list[object]", live), cast("list[object]", desired))
         return pairs is not None and all(covers(other, item, _IN_LIST) for other, item in pairs)
     return False
 
@@ -100,7 +100,7 @@ def projection(live: object, desired: object, path: tuple[str, ...] = ()) -> obj
     if isinstance(desired, dict) and isinstance(live, dict):
         return _project_fields(cast("Object", live), cast("Object", desired), path)
     if isinstance(desired, list) and isinstance(live, list):
-        pairs = _pairs(cast("list[Any]", live), cast("list[Any]", desired))
+        pairs = _pairs(cast("list[object]", live), cast("list[object]", desired))
         if pairs is not None:
             return [projection(other, item, _IN_LIST) for other, item in pairs if other is not _MISSING]
     return cast("Any", live)

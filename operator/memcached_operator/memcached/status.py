@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.resolved import resolved
@@ -101,7 +100,7 @@ def _removed_fields(snapshot: Snapshot, outcome: Outcome) -> Iterator[str]:
         yield LABEL_KEYS_REMOVED
 
 
-def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Any]:
+def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Object | list[str]]:
     """The fields `cache` and `servers`. They keep their values while the pods do, because of an invalid spec."""
     cr = snapshot.cr
     spec, _ = checked(cr)

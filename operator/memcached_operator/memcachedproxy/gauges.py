@@ -1,7 +1,7 @@
 """The values of metrics about each MemcachedProxy, from its status."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from memcached_api import conditions as c
 from memcached_api.values import is_integer, is_object
@@ -46,6 +46,6 @@ def _is_up_to_date(obj: Object) -> bool:
     return min(_number(status, "updatedReplicas"), _number(status, "readyReplicas")) >= size
 
 
-def _number(obj: Mapping[str, Any], field: str) -> int:
+def _number(obj: Mapping[str, object], field: str) -> int:
     value = obj.get(field)
     return int(value) if is_integer(value) else 0

@@ -143,13 +143,13 @@ def _item_size(value: Any) -> int:
     return size if 0 < size <= MAX_ITEM_SIZE else DEFAULT_ITEM_SIZE
 
 
-def _connections(cache: Any) -> int:
+def _connections(cache: object) -> int:
     """The clients that a server with this `spec.cache` accepts; with the defaults for fields that are invalid."""
     numbers = (nested_field(cache, field) for field in ("maxConnections", "threads"))
     return server_connections(*(int(each) if is_integer(each) and each > 0 else None for each in numbers))
 
 
-def _clients(policy: Any) -> tuple[Object, ...] | None:
+def _clients(policy: object) -> tuple[Object, ...] | None:
     if not is_object(policy):
         return None
     peers = policy.get("from")

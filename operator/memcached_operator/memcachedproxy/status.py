@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.types import MAX_CACHES, MemcachedProxySpec
@@ -75,7 +75,7 @@ def _address(cr: Object, spec: MemcachedProxySpec | None, domain: str) -> str:
     return f"{host(cr, domain)}:{spec.port}"
 
 
-def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str, Any]]:
+def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str, str | int]]:
     """The largest number of slots in the routes of the Deployment or of an existing pod, by Memcached.
 
     Pods that are being deleted count: they serve until they stop. So does the next ring, which the Deployment gets when

@@ -1,7 +1,7 @@
 """The parts of a workload about placement and rollouts. A field that the spec does not set is left out."""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -56,10 +56,10 @@ def lacks_label_keys(pod: PodSpec, live: object) -> bool:
 
 def _without_label_keys(value: object) -> object:
     if isinstance(value, list):
-        return [_without_label_keys(item) for item in cast("list[Any]", value)]
+        return [_without_label_keys(item) for item in cast("list[object]", value)]
     if not isinstance(value, dict):
         return value
-    fields = cast("dict[str, Any]", value).items()
+    fields = cast("dict[str, object]", value).items()
     return {name: _without_label_keys(item) for name, item in fields if name not in LABEL_KEYS}
 
 

@@ -161,7 +161,7 @@ class LeaderElector:
         # With the observed resourceVersion, so that only one of two concurrent writers succeeds.
         await self._client.request("PUT", self._key.resource.path(self._key.namespace, self._key.name), lease)
 
-    def _new_lease(self) -> dict[str, Any]:
+    def _new_lease(self) -> Object:
         return {
             "apiVersion": LEASES.api_version,
             "kind": LEASES.kind,

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from memcached_api import conditions as c
 from memcached_operator.engine.kind import ReconciledKind
@@ -12,7 +12,7 @@ from memcached_operator.engine.strays.orphans import POLICIES, Orphans
 from memcached_operator.engine.strays.pods import stray_pods
 from memcached_operator.engine.writes.intent import replicas_of
 from memcached_operator.findings.finding import Problem
-from memcached_operator.kube.resource import SERVICES, Key, Object, nested_list
+from memcached_operator.kube.resource import SERVICES, Key, Object, Resource, nested_list
 from memcached_operator.world.snapshot import Snapshot, Strays
 from memcached_operator.world.store import Store
 
@@ -67,7 +67,7 @@ def strays(store: Store, kind: ReconciledKind, snapshot: Snapshot, desired: Abst
     """What a store has of the strays of an object. `desired`: as for `StrayFinder.find`."""
     meta = snapshot.cr["metadata"]
 
-    def keys(resources: Iterable[Any]) -> list[Key]:
+    def keys(resources: Iterable[Resource]) -> list[Key]:
         return [Key(resource, meta["namespace"], meta["name"]) for resource in resources if resource in kind.owns]
 
     own = keys(each.resource for each in kind.workloads)

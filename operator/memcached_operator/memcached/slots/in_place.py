@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
 from memcached_api.effects import Part
@@ -41,7 +41,7 @@ def with_digest(build: Callable[[], Object], spec: MemcachedSpec) -> InPlace:
     """IN_PLACE with the digest of the pod template of a spec. `build`: returns its StatefulSet, if it is needed."""
 
     @cache
-    def fixed() -> Any:
+    def fixed() -> list[object]:
         return _fixed(_prepared(build(), spec), spec)
 
     def digest_with(amounts: Mapping[str, Amounts]) -> str:
@@ -81,7 +81,7 @@ def _settings(spec: MemcachedSpec, parts: AbstractSet[Part]) -> dict[str, str]:
     return annotations
 
 
-def _fixed(template: Object, spec: MemcachedSpec) -> Any:
+def _fixed(template: Object, spec: MemcachedSpec) -> list[object]:
     """The part of a pod template that needs a new pod, besides requests and limits."""
     parts = changeable(spec)
     annotations = nested_map(template, "metadata", "annotations").items()
@@ -90,7 +90,7 @@ def _fixed(template: Object, spec: MemcachedSpec) -> Any:
     return [fixed, template["metadata"]["labels"], {**template["spec"], "containers": containers}, *_layout(spec)]
 
 
-def _layout(spec: MemcachedSpec) -> list[Any]:
+def _layout(spec: MemcachedSpec) -> list[object]:
     """Arguments with which memcached would start without the items of another value. The volume shows its memory."""
     return [resolved(spec).item_size, sorted(item_options(spec))] if restarts_warm(spec) else []
 

@@ -131,11 +131,11 @@ def _held_template(live: Object) -> Object | None:
 
 def _is_deeper(value: object, levels: int) -> bool:
     """Whether JSON has more levels of maps and lists."""
-    items: list[Any] = []
+    items: list[object] = []
     if isinstance(value, dict):
         items = [*cast("Object", value).values()]
     elif isinstance(value, list):
-        items = cast("list[Any]", value)
+        items = cast("list[object]", value)
     else:
         return False
     return levels == 0 or any(_is_deeper(item, levels - 1) for item in items)

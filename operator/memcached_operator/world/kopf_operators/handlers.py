@@ -5,7 +5,6 @@ run in the event loop of the process, next to the workers that reconcile the obj
 """
 
 import random
-from typing import Any
 
 import kopf
 
@@ -20,7 +19,7 @@ def handlers(resource: Resource, connection: HandlerContext) -> kopf.OperatorReg
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=registry)
-    async def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+    async def configure(settings: kopf.OperatorSettings, **_: object) -> None:
         settings.posting.enabled = False
         settings.scanning.disabled = True
         settings.persistence.diffbase_storage = NoDiffs()
@@ -41,15 +40,15 @@ def handlers(resource: Resource, connection: HandlerContext) -> kopf.OperatorReg
         settings.process.ultimate_exiting_timeout = None
 
     @kopf.on.login(registry=registry)
-    async def login(**_: Any) -> kopf.AiohttpSession:
+    async def login(**_: object) -> kopf.AiohttpSession:
         return await connection.open()
 
     @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)
-    async def changed(event: kopf.RawEvent, **_: Any) -> None:
+    async def changed(event: kopf.RawEvent, **_: object) -> None:
         connection.deliver(event)
 
     @kopf.on.cleanup(registry=registry)
-    async def close(**_: Any) -> None:
+    async def close(**_: object) -> None:
         await connection.close()
 
     return registry

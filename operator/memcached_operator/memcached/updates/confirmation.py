@@ -175,7 +175,7 @@ def takes_back(pod: Pod, container: str, waiting: Explained, revision: str = "")
     one to another revision is not taken back.
     """
     record = record_of(pod)
-    if record is None or record.before is None or not revision_of(pod) == record.revision == revision:
+    if record.before is None or not revision_of(pod) == record.revision == revision:
         return is_taken_back(pod, container, waiting)
     return container in record.before.images and bool(_image_failure(pod, container, record))
 
@@ -197,7 +197,7 @@ def is_failing(pod: Pod, target: Target, now: datetime) -> bool:
     if failures([pod], now, _RULES):
         return True
     ready, record = pod.condition("Ready"), record_of(pod)
-    begun = (pod.metadata.creation_timestamp, ready.last_transition_time, record and record.since)
+    begun = (pod.metadata.creation_timestamp, ready.last_transition_time, record.since)
     since = max((time for text in begun if (time := past_time(text, now)) is not None), default=now)
     return not ready.is_true and now - since >= PROGRESS_DEADLINE + timedelta(seconds=target.warm_up)
 

@@ -58,9 +58,9 @@ def text_of(origin: Origin) -> str:
     return encoded(origin).decode()
 
 
-def origin_of(pod: Pod) -> Origin | None:
-    """Return the origin of a pod; None without a valid annotation."""
-    return origin_in(pod.metadata.annotations.get(ORIGIN_ANNOTATION))
+def origin_of(pod: Pod) -> Origin:
+    """Return the origin of a pod; NO_ORIGIN without a valid annotation."""
+    return origin_in(pod.metadata.annotations.get(ORIGIN_ANNOTATION)) or NO_ORIGIN
 
 
 def template_origin(template: Object) -> Origin | None:
@@ -77,4 +77,6 @@ def origin_in(text: str | None) -> Origin | None:
     return origin if origin.version == VERSION and are_amounts(origin.resources) else None
 
 
+NO_ORIGIN: Final = Origin("", {}, {})
+"""The origin of a pod that names none: no target accepts it."""
 _ORIGINS: Final = msgspec.json.Decoder(Origin)

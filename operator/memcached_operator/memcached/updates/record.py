@@ -83,21 +83,24 @@ class UpdateRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     added: dict[str, list[str]] = {}
 
 
-def record_of(pod: Pod) -> UpdateRecord | None:
-    """The record of a pod; None without a valid one."""
+NO_RECORD: Final = UpdateRecord("")
+"""The record of a pod that is not being updated. No valid record has an empty revision."""
+
+
+def record_of(pod: Pod) -> UpdateRecord:
+    """The record of a pod; NO_RECORD without a valid one."""
     try:
-        record = _RECORDS.decode(_text(pod) or "")
+        record = _RECORDS.decode(pod.metadata.annotations.get(RECORD_ANNOTATION, ""))
     except (msgspec.MsgspecError, RecursionError):  # deeply nested JSON: another client can change the annotation
-        return None
-    names = {container.name for container in pod.spec.containers}
-    if not _is_valid(record, names):
-        return None
+        return NO_RECORD
+    if not _is_valid(record, {container.name for container in pod.spec.containers}):
+        return NO_RECORD
     return msgspec.structs.replace(record, failed=texts.kept(record.failed, MAX_MESSAGE))
 
 
 def is_unreadable(pod: Pod) -> bool:
     """Whether a pod has an annotation for the record that is none."""
-    return _text(pod) is not None and record_of(pod) is None
+    return RECORD_ANNOTATION in pod.metadata.annotations and record_of(pod) is NO_RECORD
 
 
 def age(record: UpdateRecord, now: datetime) -> timedelta:
@@ -112,9 +115,9 @@ def next_try(record: UpdateRecord, now: datetime) -> datetime:
     return now - age(record, now) + min(period, LAST_PERIOD)
 
 
-def is_end_of(record: UpdateRecord | None, container: str, terminated: Terminated) -> bool:
+def is_end_of(record: UpdateRecord, container: str, terminated: Terminated) -> bool:
     """Whether a container ended because of an update: it is the one that ran before, and has not failed."""
-    if record is None or terminated.exit_code != 0 or not terminated.container_id:
+    if terminated.exit_code != 0 or not terminated.container_id:
         return False
     ran = record.restarts.get(container)
     return terminated.container_id in (record.ended.get(container, NOTHING), ran.id if ran else NOTHING)
@@ -128,7 +131,7 @@ def is_planned_end(pod: Pod, container: str, terminated: Terminated) -> bool:
 def is_taken_back(pod: Pod, container: str, waiting: Explained) -> bool:
     """Whether the error of an image is that of an update which is being taken back, and not of the present image."""
     record = record_of(pod)
-    if record is None or not record.failed or record.reason != c.IMAGE_UNAVAILABLE or container not in record.restarts:
+    if not record.failed or record.reason != c.IMAGE_UNAVAILABLE or container not in record.restarts:
         return False
     return f'"{pod.container(container).image}"' not in waiting.message
 
@@ -155,10 +158,6 @@ def _is_valid(record: UpdateRecord, names: set[str]) -> bool:
         and all(amounts.keys() <= set(PARTS) for amounts in (record.amounts or {}).values())
         and record.reason in (c.IMAGE_UNAVAILABLE, c.APPLY_FAILED)
     )
-
-
-def _text(pod: Pod) -> str | None:
-    return pod.metadata.annotations.get(RECORD_ANNOTATION)
 
 
 _RECORDS: Final = msgspec.json.Decoder(UpdateRecord)

@@ -43,10 +43,9 @@ RESIZING: Final = "is being resized"
 MINUTE: Final = timedelta(minutes=1)
 
 
-def has_other_amounts(target: Target, origin: Origin, record: UpdateRecord | None) -> bool:
+def has_other_amounts(target: Target, origin: Origin, record: UpdateRecord) -> bool:
     """Whether a pod was created with other amounts, or an update may have changed them."""
-    changed = record is not None and (record.amounts is not None or record.lowers)
-    return origin.resources != target.origin.resources or changed
+    return origin.resources != target.origin.resources or record.amounts is not None or record.lowers
 
 
 def needs_new_pod(pod: Pod, target: Target) -> bool:
@@ -56,11 +55,11 @@ def needs_new_pod(pod: Pod, target: Target) -> bool:
     return bool(amounts) and (target.resize is Resize.NONE or (target.resize is Resize.RAISE and lower))
 
 
-def keeps_added(pod: Pod, target: Target, record: UpdateRecord | None) -> bool:
+def keeps_added(pod: Pod, target: Target, record: UpdateRecord) -> bool:
     """Whether a pod keeps an amount that an earlier update added, and that the target lacks: none can be removed."""
     current, desired = spec_amounts(pod), target.amounts()
-    added = record.added.items() if record else ()
-    return any((names_of(current[name]) - names_of(desired.get(name, {}))).intersection(names) for name, names in added)
+    pairs = ((names_of(current[name]) - names_of(desired.get(name, {})), names) for name, names in record.added.items())
+    return any(kept.intersection(names) for kept, names in pairs)
 
 
 def _added(pod: Pod, target: Target, record: UpdateRecord) -> dict[str, list[str]]:
@@ -85,9 +84,7 @@ def missing(pod: Pod, desired: Mapping[str, Amounts]) -> dict[str, Amounts]:
     return {name: amounts for name, amounts in desired.items() if not has_amounts(current.get(name, {}), amounts)}
 
 
-def raising(
-    pod: Pod, target: Target, desired: dict[str, Amounts], record: UpdateRecord | None, now: datetime
-) -> Slot | None:
+def raising(pod: Pod, target: Target, desired: dict[str, Amounts], record: UpdateRecord, now: datetime) -> Slot | None:
     """The state of a pod that must have its higher amounts before anything else changes; None if it has them."""
     # Compared with the limits in effect: the spec of the pod can have a limit for which its node lacks memory.
     limits = effective_limits(pod)
@@ -99,16 +96,16 @@ def raising(
     }
     first = {name: amounts for name, amounts in desired.items() if name not in falling}
     if amounts := missing(pod, first):
-        if record is None or record.revision != target.revision or record.amounts is None:
+        if record.revision != target.revision or record.amounts is None:
             step = patches.record(pod, _begun(pod, target, record, now))
         else:
             step = patches.resize(pod, amounts, target)
         return replace(slot_of(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     if is_in_effect(pod, first):
         return None
-    if record is None or not record.revision:  # another client has resized the pod, or removed the record
-        ended = record.ended if record else {}
-        new_record = UpdateRecord(target.revision, timestamp(now), amounts=_created_with(pod, target), ended=ended)
+    if not record.revision:  # another client has resized the pod, or removed the record
+        created = _created_with(pod, target)
+        new_record = UpdateRecord(target.revision, timestamp(now), amounts=created, ended=record.ended)
         step = patches.record(pod, new_record)
         return replace(slot_of(pod, SlotState.OUTDATED, RESIZING, step), keeps_memcached_running=True)
     return _waiting(pod, target, record, now)
@@ -170,15 +167,14 @@ def _remedy(target: Target) -> str:
     return f"If its node will not have enough resources, request less in the spec. {target.rules.replacing}"
 
 
-def _begun(pod: Pod, target: Target, record: UpdateRecord | None, now: datetime) -> UpdateRecord:
+def _begun(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> UpdateRecord:
     """The record before a resize. It keeps what must be restored if an image of an earlier update is missing."""
-    current = record or UpdateRecord(target.revision)
     return msgspec.structs.replace(
-        current,
+        record,
         revision=target.revision,
         since=timestamp(now),
-        amounts=current.amounts or _own(target, spec_amounts(pod)),
-        added=_added(pod, target, current),
+        amounts=record.amounts or _own(target, spec_amounts(pod)),
+        added=_added(pod, target, record),
         failed="",
         tries=0,
         again=False,
@@ -187,9 +183,8 @@ def _begun(pod: Pod, target: Target, record: UpdateRecord | None, now: datetime)
 
 def _created_with(pod: Pod, target: Target) -> dict[str, dict[str, dict[str, str]]]:
     """The amounts before the present update: the origin of a pod changes when an update is in effect."""
-    origin = origin_of(pod)
-    created = origin.resources.items() if origin else ()
-    return _own(target, {name: amounts_in(each) for name, each in created})
+    created = origin_of(pod).resources
+    return _own(target, {name: amounts_in(each) for name, each in created.items()})
 
 
 def _waiting(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> Slot:

@@ -11,8 +11,8 @@ from memcached_operator.kube import texts
 from memcached_operator.kube.times import earliest
 from memcached_operator.memcached.updates import confirmation, observed, patches, resizing
 from memcached_operator.memcached.updates.confirmation import Wait
-from memcached_operator.memcached.updates.origin import Origin, origin_of
-from memcached_operator.memcached.updates.record import UpdateRecord, ends, is_unreadable, record_of
+from memcached_operator.memcached.updates.origin import NO_ORIGIN, Origin, origin_of
+from memcached_operator.memcached.updates.record import NO_RECORD, UpdateRecord, ends, is_unreadable, record_of
 from memcached_operator.memcached.updates.resizing import has_other_amounts
 from memcached_operator.memcached.updates.state import Slot, SlotState, slot_of, stuck, unknown
 from memcached_operator.memcached.updates.target import Target
@@ -39,7 +39,7 @@ def is_lost(pod: Pod, target: Target) -> bool:
     """Whether an update to the target replaces a pod that may have items."""
     origin = origin_of(pod)
     has_run = not observed.never_started(pod, target.containers[0])
-    return has_run and (origin is None or _needs_replacement(pod, target, origin))
+    return has_run and _needs_replacement(pod, target, origin)
 
 
 def _has_revision(pod: Pod, target: Target) -> bool:
@@ -47,15 +47,16 @@ def _has_revision(pod: Pod, target: Target) -> bool:
 
     So a pod with the label and with another valid origin was labelled by another client.
     """
-    return observed.revision_of(pod) == target.revision and origin_of(pod) in (None, target.origin)
+    origin = origin_of(pod)
+    return observed.revision_of(pod) == target.revision and (origin is NO_ORIGIN or origin == target.origin)
 
 
 def _labelled(pod: Pod, target: Target, left: float | None, now: datetime) -> Slot:
     """The state of a pod with the revision of the target."""
     record = record_of(pod)
-    if record is not None and record.revision != target.revision:
+    if record is not NO_RECORD and record.revision != target.revision:
         return _abandoned(pod, target, record)
-    if record is not None:
+    if record is not NO_RECORD:
         if (failure := confirmation.image_failure(pod, record)) and record.before is not None:
             step = patches.restore(pod, target, record, record.before, failure, now)
             return slot_of(pod, SlotState.UNFINISHED, "is being restored to its previous image", step)
@@ -70,7 +71,7 @@ def _labelled(pod: Pod, target: Target, left: float | None, now: datetime) -> Sl
         return replace(slot, keeps_memcached_running=True)
     if left != 0:
         return slot_of(pod, SlotState.BUSY, "is not ready yet")
-    if record is None:
+    if record is NO_RECORD:
         return slot_of(pod, SlotState.DONE, step=patches.record(pod, None) if is_unreadable(pod) else None)
     return _confirmed(pod, record, now)
 
@@ -105,22 +106,21 @@ def _abandoned(pod: Pod, target: Target, record: UpdateRecord) -> Slot:
 def _outdated(pod: Pod, target: Target, now: datetime) -> Slot:
     """The state of a pod with another revision than the target."""
     record, origin = record_of(pod), origin_of(pod)
-    begun = record is not None and record.revision == target.revision
-    if record is not None and begun and record.failed and not record.again:
+    begun = record.revision == target.revision
+    if begun and record.failed and not record.again:
         return _failed(pod, target, record, now)
-    if record is not None and not begun and _is_complete(pod, target, record, now):
+    if not begun and _is_complete(pod, target, record, now):
         record = UpdateRecord("", ended=ends(pod, record))
-    unseen = confirmation.seconds_until_seen(pod, record, target, now) if record else 0
-    if origin is None or _needs_replacement(pod, target, origin) or observed.never_started(pod, target.containers[0]):
+    unseen = confirmation.seconds_until_seen(pod, record, target, now)
+    if _needs_replacement(pod, target, origin) or observed.never_started(pod, target.containers[0]):
         slot = slot_of(pod, SlotState.OUTDATED, REPLACING, patches.delete(pod))
     elif restarting := max(unseen, observed.seconds_until_restarted(pod, now)):  # so that the kubelet sees each step
         slot = slot_of(pod, SlotState.BUSY, "restarts", after=restarting)
     else:
         slot = _in_place(pod, target, origin, record, now)
     left = observed.seconds_until_broken(pod, target.containers, target.warm_up, now)
-    changing = record is not None and bool(record.revision)
     after = earliest((slot.requeue_after, left, unseen))
-    slot = replace(slot, begun=begun, changing=changing, in_flight=unseen > 0)
+    slot = replace(slot, begun=begun, changing=bool(record.revision), in_flight=unseen > 0)
     return replace(slot, broken=left == 0, requeue_after=after)
 
 
@@ -142,8 +142,7 @@ def _failed(pod: Pod, target: Target, record: UpdateRecord, now: datetime) -> Sl
 
 def _image_remedy(pod: Pod, target: Target) -> str:
     """The remedy for an image that is missing. Admission of the cluster may change only the images of new pods."""
-    origin = origin_of(pod)
-    created_from = origin.images if origin else {}
+    created_from = origin_of(pod).images
     for container in pod.spec.containers:
         name, image = container.name, container.image
         if created_from.get(name, image) != image:
@@ -154,16 +153,16 @@ def _image_remedy(pod: Pod, target: Target) -> str:
     return f"Correct the image. To try the same image again, set the previous one first. {target.rules.replacing}"
 
 
-def _in_place(pod: Pod, target: Target, origin: Origin, record: UpdateRecord | None, now: datetime) -> Slot:
+def _in_place(pod: Pod, target: Target, origin: Origin, record: UpdateRecord, now: datetime) -> Slot:
     """The next step of an update in place, if the kubelet has made the one before."""
     desired = target.amounts() if has_other_amounts(target, origin, record) else {}
     if desired and target.resize is None:
         return unknown(pod)
     if slot := resizing.raising(pod, target, desired, record, now):
-        again = record is not None and record.again and record.revision == target.revision
-        return resizing.trying_again(slot, pod, target, record) if record and again else slot
+        again = record.again and record.revision == target.revision
+        return resizing.trying_again(slot, pod, target, record) if again else slot
     lowers = bool(resizing.missing(pod, desired))
-    change = patches.change(pod, target, origin, record or UpdateRecord(""), now, lowers=lowers)
+    change = patches.change(pod, target, origin, record, now, lowers=lowers)
     changed = slot_of(pod, SlotState.OUTDATED, "is being updated", change.step)
     return replace(changed, keeps_memcached_running=change.keeps_memcached_running)
 

@@ -14,7 +14,7 @@ from integration.test_placing_budgets import QUIET, STATUS
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import CONFIG_MAPS, PODS, SERVICES, STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.updates.observed import ready_since
+from memcached_operator.memcached.updates.confirmation import ready_since
 from support.admitted import admitted
 from support.draining import condition
 from support.lists import listed

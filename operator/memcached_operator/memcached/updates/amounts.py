@@ -1,19 +1,23 @@
 """Requests and limits of the containers of a pod: what its spec asks for, and whether that is in effect."""
 
 from collections.abc import Mapping
+from datetime import timedelta
 from decimal import Decimal
 from typing import Final, NamedTuple
 
 from memcached_api.memcached.changes.resizing import PARTS, Amounts
 from memcached_api.quantity import parse_quantity
+from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.kube import texts
 from memcached_operator.world.pod import NOT_REPORTED, Condition, Explained, Pod
 
 MAX_CAUSE: Final = 300
 """Characters of a message of a node."""
 
-ERROR_LASTS: Final = 30.0
-"""Seconds for which a node may report an error before it counts: it tries a resize again with each sync of the pod."""
+ERROR_LASTS: Final = timedelta(seconds=30)
+"""The time for which a node may report an error before it counts: it tries a resize again with each sync of the pod."""
+
+_MINUTES: Final = PROGRESS_DEADLINE // timedelta(minutes=1)
 
 
 def amounts_in(resources: Mapping[str, Mapping[str, str]]) -> Amounts:
@@ -31,15 +35,10 @@ def spec_amounts(pod: Pod) -> dict[str, Amounts]:
     return {container.name: container.resources.amounts for container in pod.spec.containers}
 
 
-def effective_limits(pod: Pod) -> dict[str, Amounts]:
-    """The amounts that are in effect, by container; those of the spec if the node does not report them."""
-    return spec_amounts(pod) | _reported_amounts(pod)
-
-
 def allocated_amounts(pod: Pod) -> dict[str, Amounts]:
     """The amounts with which the containers of a pod run, by container, as far as the node reports them."""
     requests = _allocated_requests(pod)
-    return {name: {**amounts, **requests.get(name, {})} for name, amounts in _reported_amounts(pod).items()}
+    return {name: {**amounts, **requests.get(name, {})} for name, amounts in reported_amounts(pod).items()}
 
 
 def has_amounts(amounts: Amounts, desired: Amounts) -> bool:
@@ -62,11 +61,6 @@ def names_of(amounts: Amounts) -> set[str]:
     return {f"{part}.{name}" for part, values in amounts.items() for name in values}
 
 
-def adds_memory_limit(new: Amounts, old: Amounts) -> bool:
-    """Whether there is a memory limit where there was none. An API server that cannot lower one rejects this too."""
-    return memory_limit(old) is None and memory_limit(new) is not None
-
-
 def memory_limit(amounts: Amounts) -> Decimal | None:
     """The memory limit in bytes; None without one."""
     text = amounts.get("limits", {}).get("memory")
@@ -82,16 +76,20 @@ def pending(pod: Pod) -> Condition:
 class Obstacle(NamedTuple):
     """Why a node does not resize a pod, in its own words, and the remedy that keeps the items.
 
-    `remedy`: empty if only the previous values help. `lasts`: seconds for which it must last before it is a problem.
+    `remedy`: empty if only the previous values help. `lasts`: the time for which it must last before it is a problem.
     """
 
     cause: str
     remedy: str = ""
-    lasts: float = 0
+    lasts: timedelta = timedelta()
 
 
-def obstacle(pod: Pod) -> Obstacle | None:
-    """The reason why the node does not resize a pod: no resources, an error, or a kubelet that is too old; or None."""
+NO_OBSTACLE: Final = Obstacle(f"the resize has not finished within {_MINUTES} minutes", lasts=PROGRESS_DEADLINE)
+"""The node reports no obstacle: the resize may only take too long."""
+
+
+def obstacle(pod: Pod) -> Obstacle:
+    """The reason why the node does not resize a pod: no resources, an error, or a kubelet that is too old."""
     # A container without any requests and limits, such as one of another client, has an empty map.
     if any(each.state.running is not None and each.resources is None for each in pod.status.container_statuses):
         cause = "its kubelet does not report the resources of containers, which requires Kubernetes 1.33 or newer"
@@ -99,19 +97,13 @@ def obstacle(pod: Pod) -> Obstacle | None:
     if (condition := pending(pod)) is not NOT_REPORTED:
         return Obstacle(_words(condition), "Free resources on its node, which then resizes it, or request less")
     progress = pod.condition("PodResizeInProgress")
-    if progress.is_true and progress.reason == "Error":
-        return Obstacle(_words(progress), lasts=ERROR_LASTS)
-    return None
+    is_error = progress.is_true and progress.reason == "Error"
+    return Obstacle(_words(progress), lasts=ERROR_LASTS) if is_error else NO_OBSTACLE
 
 
 def _words(condition: Explained) -> str:
     """What the node says in a condition, as a clause."""
     return texts.clause(condition.message or condition.reason or "no reason given", MAX_CAUSE)
-
-
-def is_infeasible(pod: Pod) -> bool:
-    """Whether the node can never resize a pod to what its spec asks for."""
-    return pending(pod).reason == "Infeasible"
 
 
 def is_in_effect(pod: Pod, desired: Mapping[str, Amounts]) -> bool:
@@ -124,9 +116,9 @@ def is_in_effect(pod: Pod, desired: Mapping[str, Amounts]) -> bool:
     """
     if not desired:
         return True
-    if obstacle(pod) is not None or pod.condition("PodResizeInProgress").is_true:
+    if obstacle(pod) is not NO_OBSTACLE or pod.condition("PodResizeInProgress").is_true:
         return False
-    reported, requests = _reported_amounts(pod), _allocated_requests(pod)
+    reported, requests = reported_amounts(pod), _allocated_requests(pod)
     return all(
         _reaches(reported.get(name, {}), amounts)
         and has_amounts(requests.get(name, amounts), {"requests": amounts.get("requests", {})})
@@ -148,7 +140,7 @@ def _allocated_requests(pod: Pod) -> dict[str, Amounts]:
     return {name: {"requests": requests} for name, requests in allocated.items() if requests is not None}
 
 
-def _reported_amounts(pod: Pod) -> dict[str, Amounts]:
+def reported_amounts(pod: Pod) -> dict[str, Amounts]:
     """The amounts that the node reports, by container."""
     statuses = pod.status.container_statuses
     return {each.name: amounts for each in statuses if each.resources and (amounts := each.resources.amounts)}

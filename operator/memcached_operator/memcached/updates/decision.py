@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from memcached_api.annotations import RECORD_ANNOTATION
@@ -11,16 +11,19 @@ from memcached_operator.engine.kind import PodStep, PodUpdate
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.kube.times import earliest
+from memcached_operator.memcached.updates.facts import Facts
 from memcached_operator.memcached.updates.origin import template_origin
 from memcached_operator.memcached.updates.record import is_unreadable
-from memcached_operator.memcached.updates.slot import assess, is_lost
-from memcached_operator.memcached.updates.state import UNKNOWN, Slot, SlotState
+from memcached_operator.memcached.updates.states import UNKNOWN, Slot, SlotState, assess
 from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Resize
 
 MAX_DOING: Final = 3
 """Maximum pods whose state is reported."""
+UNREADABLE: Final = f"another client changed the annotation {RECORD_ANNOTATION}; the operator ignores and removes it"
+NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
+"""The time of facts that do not depend on it."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,8 @@ def decide(
     slots = slots if creates_pods else list(map(_kept, slots))
     doing = "is being replaced" if creates_pods else "cannot be created"
     slots += [Slot(name, SlotState.BUSY, doing) for name in names if name not in by_name]
-    unreadable = (name for name, pod in by_name.items() if is_unreadable(pod))
-    return replace(_decision(slots, limit), notices=tuple(map(_notice, list(unreadable)[:MAX_DOING])))
+    unreadable = (f"Pod {name}: {UNREADABLE}" for name, pod in by_name.items() if is_unreadable(pod))
+    return replace(_decision(slots, limit), notices=tuple(unreadable)[:MAX_DOING])
 
 
 def replaces(template: Object, pods: Iterable[Pod], rules: InPlace, resize: Resize | None) -> bool:
@@ -86,7 +89,8 @@ def replaces(template: Object, pods: Iterable[Pod], rules: InPlace, resize: Resi
     if origin is None:
         return False
     target = Target("", template, origin, rules, resize or Resize.NONE, 0)
-    return any(pod.is_active and is_lost(pod, target) for pod in pods)
+    found = (Facts.of(pod, target, NO_TIME) for pod in pods if pod.is_active)
+    return any(not it.has_nothing_to_lose and it.needs_new_pod() for it in found)
 
 
 def _kept(slot: Slot) -> Slot:
@@ -94,10 +98,6 @@ def _kept(slot: Slot) -> Slot:
     if slot.step is None or slot.step.patch is not None:
         return slot
     return replace(slot, step=None, requeue_after=earliest((slot.requeue_after, UNKNOWN)))
-
-
-def _notice(name: str) -> str:
-    return f"Pod {name}: another client changed the annotation {RECORD_ANNOTATION}; the operator ignores and removes it"
 
 
 def _target(live: Object, rules: InPlace, resize: Resize | None) -> Target | None:
@@ -145,7 +145,7 @@ def _outdated(slots: Sequence[Slot], limit: int) -> Slot | None:
     outdated = [slot for slot in slots if slot.state is SlotState.OUTDATED and slot.step]
     outdated = [slot for slot in outdated if moving - slot.moving < limit]
     outdated.sort(key=lambda slot: (slot.ready, not slot.begun))
-    if urgent := [slot for slot in outdated if slot.broken or (slot.keeps_memcached_running and not slot.ready)]:
+    if urgent := [slot for slot in outdated if slot.broken or (slot.keeps_memcached and not slot.ready)]:
         return urgent[0]
     disturbed = sum(slot.disturbed for slot in slots)
     # A limit of 1 needs no count of begun updates: they come first. Others would then be ordered differently.

@@ -1,7 +1,6 @@
 """The writes of an update."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -12,11 +11,10 @@ from memcached_operator.engine.kind import PodStep
 from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.amounts import names_of, spec_amounts
-from memcached_operator.memcached.updates.confirmation import has_restarted, seconds_until_confirmed
-from memcached_operator.memcached.updates.observed import revision_of
-from memcached_operator.memcached.updates.origin import Origin, origin_in, text_of
+from memcached_operator.memcached.updates.confirmation import Confirmation, has_restarted, revision_of
+from memcached_operator.memcached.updates.origin import origin_in, text_of
 from memcached_operator.memcached.updates.record import Before, Ran, UpdateRecord, annotation, ends
-from memcached_operator.memcached.updates.target import REVISION_LABEL, Target
+from memcached_operator.memcached.updates.target import REVISION_LABEL
 from memcached_operator.world.pod import Pod
 
 UNDO: Final = "Set the previous values again"
@@ -31,23 +29,28 @@ CAPACITY_REMEDY: Final = "Request less. New pods need a larger node"
 """The remedy if the node of a pod cannot have the amounts, before that to replace the pods."""
 
 
-def delete(pod: Pod) -> PodStep:
+def delete(facts: Confirmation) -> PodStep:
     """Delete the pod: its StatefulSet creates it again."""
-    return PodStep(pod)
+    return PodStep(facts.pod)
 
 
-def record(pod: Pod, content: UpdateRecord | None) -> PodStep:
-    """Write the record of a pod; None removes it."""
-    return PodStep(pod, {"metadata": {"annotations": annotation(content)}})
+def record(facts: Confirmation, content: UpdateRecord | None) -> PodStep:
+    """Write the record of the pod; None removes facts."""
+    return PodStep(facts.pod, {"metadata": {"annotations": annotation(content)}})
 
 
-def resize(pod: Pod, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
+def annotate(facts: Confirmation) -> PodStep:
+    """Restore the annotations that another client has changed."""
+    return PodStep(facts.pod, {"metadata": {"annotations": facts.other_annotations}})
+
+
+def resize(facts: Confirmation, amounts: Mapping[str, Amounts]) -> PodStep:
     """Change requests and limits of containers."""
-    current, replacing = spec_amounts(pod), target.rules.replacing
+    current, replacing = spec_amounts(facts.pod), facts.target.rules.replacing
     adds = any(names_of(each) - names_of(current.get(name, {})) for name, each in amounts.items())
     return PodStep(
-        pod,
-        _containers(pod, "resources", amounts),
+        facts.pod,
+        _containers(facts.pod, "resources", amounts),
         "resize",
         remedy=replacing,
         denied_remedy=DENIED_ADDED if adds else DENIED_REMEDY,
@@ -56,50 +59,38 @@ def resize(pod: Pod, amounts: Mapping[str, Amounts], target: Target) -> PodStep:
 
 
 class Change(NamedTuple):
-    """A step that changes images and annotations. `keeps_memcached_running`: the first container is not touched."""
+    """A step that changes images and annotations. `keeps_memcached`: the first container is not touched."""
 
     step: PodStep
-    keeps_memcached_running: bool
+    keeps_memcached: bool
 
 
-def change(pod: Pod, target: Target, origin: Origin, previous: UpdateRecord, now: datetime, *, lowers: bool) -> Change:
-    """Change images and annotations, and label the pod with the new revision.
-
-    `previous`: the record of the pod, which can be empty. `lowers`: limits become lower afterwards.
-    """
-    images = {name: image for name, image in target.origin.images.items() if origin.images.get(name) != image}
-    changed, old = target.changed_annotations(pod), target.annotations(pod.metadata.annotations)
+def change(facts: Confirmation, *, lowers: bool) -> Change:
+    """Change images and annotations, and label the pod with the new revision. `lowers`: limits are lowered later."""
+    pod, target, previous = facts.pod, facts.target, facts.current
+    images = {name: image for name, image in target.origin.images.items() if facts.origin.images.get(name) != image}
+    changed, old = facts.other_annotations, target.annotations(pod.metadata.annotations)
     arguments = {target.containers[0]} if target.rules.arguments in changed else set[str]()
-    undone = _undone(pod, target, previous)
-    restarts = _pending(pod, previous, undone, now)
+    undone = _undone(facts)
+    # Those of an earlier update that are not confirmed, without those that are undone.
+    pending = (name for name in previous.restarts if name not in undone and facts.confirmed_in(name) is not None)
+    restarts = {name: previous.restarts[name] for name in pending}
     for name in sorted({*images, *arguments} - undone):
         restarts[name] = _ran(pod, name, restarts.get(name), image=name in images, args=name in arguments)
     before = _before(pod, images, {name: old[name] for name in changed}, previous) if restarts else None
-    content = None
-    ended = ends(pod, previous)
+    content, ended = None, ends(pod, previous)
     if restarts or lowers or ended:
-        content = UpdateRecord(
-            target.revision,
-            timestamp(now),
-            restarts,
-            before,
-            previous.amounts,
-            lowers=lowers,
-            ended=ended,
-            added=previous.added,
-        )
+        since, given, added = timestamp(facts.now), previous.amounts, previous.added
+        content = UpdateRecord(target.revision, since, restarts, before, given, lowers, ended=ended, added=added)
     keeps = not (images.keys() | arguments) & {target.containers[0]} and not lowers
     return Change(PodStep(pod, _patch(pod, target.revision, images, changed | annotation(content))), keeps)
 
 
-def annotate(pod: Pod, target: Target) -> PodStep | None:
-    """Restore the annotations that another client has changed; None if they are those of the template."""
-    changed = target.changed_annotations(pod)
-    return PodStep(pod, {"metadata": {"annotations": changed}}) if changed else None
-
-
-def restore(pod: Pod, target: Target, update: UpdateRecord, before: Before, message: str, now: datetime) -> PodStep:
-    """Restore the state of the pod before `update`, an image of which is not available."""
+def restore(facts: Confirmation) -> PodStep | None:
+    """Restore the state of the pod before its update, an image of which is not available."""
+    pod, target, update, before = facts.pod, facts.target, facts.record, facts.record.before
+    if before is None:
+        return None
     annotations = {name: text for name, text in before.annotations.items() if name in target.changeable}
     restarts = {name: _ran(pod, name, update.restarts.get(name), image=True) for name in before.images}
     first, ended = target.containers[0], ends(pod, update)
@@ -109,9 +100,8 @@ def restore(pod: Pod, target: Target, update: UpdateRecord, before: Before, mess
             restarts[first] = ran
         else:  # the agent may have signalled it
             ended[first] = ran.id
-    content = msgspec.structs.replace(
-        update, since=timestamp(now), restarts=restarts, before=None, failed=message, ended=ended
-    )
+    failed, since = facts.image_failure, timestamp(facts.now)
+    content = msgspec.structs.replace(update, since=since, restarts=restarts, before=None, failed=failed, ended=ended)
     return PodStep(pod, _patch(pod, before.revision, before.images, annotations | annotation(content)))
 
 
@@ -125,33 +115,18 @@ def _ran(pod: Pod, container: str, pending: Ran | None, *, image: bool, args: bo
     return Ran(status.container_id, image_id, args or (pending is not None and pending.args))
 
 
-def _pending(pod: Pod, previous: UpdateRecord, undone: set[str], now: datetime) -> dict[str, Ran]:
-    """The restarts of an earlier update that are not confirmed, without those that are undone."""
-    return {
-        name: ran
-        for name, ran in previous.restarts.items()
-        if name not in undone and seconds_until_confirmed(pod, name, ran, previous, now) is not None
-    }
+def _undone(facts: Confirmation) -> set[str]:
+    """The containers that do not restart, because the target undoes an update before it has begun.
 
-
-def _undone(pod: Pod, target: Target, previous: UpdateRecord) -> set[str]:
-    """The containers that do not restart, because the target undoes an update before it has begun."""
-    return {
-        name for name in previous.restarts if not has_restarted(pod, name, previous) and _undoes(target, previous, name)
-    }
-
-
-def _undoes(target: Target, previous: UpdateRecord, container: str) -> bool:
-    """Whether the target has the image and the arguments that a container had before an update."""
-    before = previous.before
-    if before is None:
-        return False
-    arguments, desired = target.rules.arguments, target.desired
-    image = target.origin.images.get(container)
-    return (
-        before.images.get(container, image) == image
-        and before.annotations.get(arguments, desired[arguments]) == desired[arguments]
-    )
+    So the target has the image and the arguments that they had before facts.
+    """
+    before, arguments = facts.current.before, facts.target.rules.arguments
+    desired = facts.target.desired[arguments]
+    if before is None or before.annotations.get(arguments, desired) != desired:
+        return set()
+    images = facts.target.origin.images
+    same = (name for name in facts.current.restarts if before.images.get(name, images.get(name)) == images.get(name))
+    return {name for name in same if not has_restarted(facts.pod, name, facts.current)}
 
 
 def _before(
@@ -163,16 +138,12 @@ def _before(
     """
     # From the pod, not from the template: an admission webhook may have changed the images of the pod.
     containers = (container for container in pod.spec.containers if container.name in changed)
-    images = {container.name: container.image for container in containers if _was_created(pod, container.name)}
+    images = {each.name: each.image for each in containers if pod.container_status(each.name).container_id}
     before = Before(revision_of(pod), images, dict(annotations))
     earlier = previous.before
     if earlier is not None and not all(has_restarted(pod, name, previous) for name in previous.restarts):
         before = Before(earlier.revision, images | earlier.images, {**annotations, **earlier.annotations})
     return _keeping(before, {name: image for name, image in changed.items() if name not in before.images})
-
-
-def _was_created(pod: Pod, container: str) -> bool:
-    return bool(pod.container_status(container).container_id)
 
 
 def _keeping(before: Before, images: Mapping[str, str]) -> Before:

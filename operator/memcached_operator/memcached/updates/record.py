@@ -15,7 +15,7 @@ from memcached_api.image import is_reference
 from memcached_api.memcached.changes.resizing import PARTS, are_amounts
 from memcached_operator.kube import texts
 from memcached_operator.kube.times import time_of
-from memcached_operator.world.pod import Explained, Pod, Terminated
+from memcached_operator.world.pod import Pod, Terminated
 
 MAX_MESSAGE: Final = 700
 """Characters of a message in a record: more than the longest one, so that none is cut within quotes."""
@@ -126,14 +126,6 @@ def is_end_of(record: UpdateRecord, container: str, terminated: Terminated) -> b
 def is_planned_end(pod: Pod, container: str, terminated: Terminated) -> bool:
     """Whether an update of a pod in place has ended a container."""
     return is_end_of(record_of(pod), container, terminated)
-
-
-def is_taken_back(pod: Pod, container: str, waiting: Explained) -> bool:
-    """Whether the error of an image is that of an update which is being taken back, and not of the present image."""
-    record = record_of(pod)
-    if not record.failed or record.reason != c.IMAGE_UNAVAILABLE or container not in record.restarts:
-        return False
-    return f'"{pod.container(container).image}"' not in waiting.message
 
 
 def ends(pod: Pod, record: UpdateRecord) -> dict[str, str]:

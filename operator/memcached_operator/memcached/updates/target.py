@@ -1,7 +1,7 @@
 """The target of an update of pods, and the parts of a running pod that a kind can change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -10,16 +10,10 @@ from memcached_api.memcached.changes.resizing import Amounts, can_resize, shape
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.memcached.updates.origin import Digest, Origin
 from memcached_operator.memcached.warm_up import timeout_of
-from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Resize
 
 REVISION_LABEL: Final = "controller-revision-hash"
 """Label of a pod: the revision of the pod template. The StatefulSet counts a pod with its latest one as updated."""
-
-
-def _unknown(_: Mapping[str, Amounts]) -> str:
-    """The digest of no template."""
-    return ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class InPlace:
     agent: str
     growing: frozenset[str]
     replace: str
-    digest: Digest = field(default=_unknown)
+    digest: Digest = lambda _: ""
 
     @property
     def replacing(self) -> str:
@@ -73,14 +67,10 @@ class Target:
         """The same of the template."""
         return self.annotations(nested_map(self.template, "metadata", "annotations"))
 
-    def changed_annotations(self, pod: Pod) -> dict[str, str | None]:
-        """The annotations of the template that a pod does not have."""
-        old = pod.metadata.annotations
-        return {name: value for name, value in self.desired.items() if old.get(name) != value}
-
-    def amounts(self) -> dict[str, Amounts]:
+    @property
+    def amounts(self) -> Mapping[str, Amounts]:
         """Requests and limits by container."""
-        return dict(self.origin.resources)
+        return self.origin.resources
 
     def accepts(self, origin: Origin) -> bool:
         """Whether a pod of an origin differs only in parts that can change, if the cluster can resize it.

@@ -8,12 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.updates.confirmation import is_failing
-from memcached_operator.memcached.updates.origin import Origin
 from memcached_operator.memcached.updates.record import LONG_AGO, Ran, UpdateRecord, age
-from memcached_operator.memcached.updates.target import Target
-from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW, pod_of
+from unit.builders import NOW
 from unit.memcached.updates.test_steps import BEFORE, changed, kind
 from unit.memcached.updates.updating import (
     ARGS,
@@ -25,10 +21,10 @@ from unit.memcached.updates.updating import (
     MEMORY,
     NEW,
     READY_SINCE,
-    RULES,
     created,
     decided,
     ended,
+    facts,
     recorded,
     with_restart,
     with_status,
@@ -185,12 +181,9 @@ def test_restart_of_which_no_time_is_known_is_not_waited_for() -> None:
     assert decided(BEFORE, pod).complete
 
 
-TARGET = Target(NEW, BEFORE, Origin("", {}, {}), RULES, Resize.ANY, min_ready=0)
-
-
 @pytest.mark.parametrize(("ready", "failing"), [(READY_SINCE, False), (None, True)])
 def test_updated_pod_fails_only_if_it_is_not_ready(ready: str | None, failing: bool) -> None:
-    assert is_failing(pod_of(created(0, BEFORE, NEW, ready=ready)), TARGET, NOW) is failing
+    assert facts(created(0, BEFORE, NEW, ready=ready), BEFORE).is_failing() is failing
 
 
 AGES: dict[str, tuple[str, timedelta]] = {

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
-from memcached_operator.memcached.updates.observed import never_started, seconds_until_broken
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_try
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW, pod_of, typed
+from unit.builders import NOW, typed
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
 from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
+    GATE,
     IMAGE,
     JUST_NOW,
     LATER,
@@ -25,6 +25,7 @@ from unit.memcached.updates.updating import (
     created,
     decided,
     ended,
+    facts,
     just_unready,
     statefulset,
     with_condition,
@@ -385,7 +386,7 @@ BROKEN: dict[str, tuple[Object, float | None]] = {
 
 @pytest.mark.parametrize(("pod", "expected"), BROKEN.values(), ids=BROKEN.keys())
 def test_pod_that_is_not_ready_waits_for_others_until_it_has_failed(pod: Object, expected: float | None) -> None:
-    assert seconds_until_broken(pod_of(pod), ["memcached", "agent"], 900, NOW) == expected
+    assert facts(pod, changed(annotations={GATE: "timeout=900"})).broken_in == expected
 
 
 STARTED: dict[str, tuple[Object, bool]] = {
@@ -400,7 +401,7 @@ STARTED: dict[str, tuple[Object, bool]] = {
 
 @pytest.mark.parametrize(("pod", "expected"), STARTED.values(), ids=STARTED.keys())
 def test_container_that_never_ran(pod: Object, expected: bool) -> None:
-    assert never_started(pod_of(pod), "memcached") is expected
+    assert facts(pod, BEFORE).has_nothing_to_lose is expected
 
 
 def test_pod_whose_agent_never_ran_keeps_its_items() -> None:

@@ -5,11 +5,12 @@ from typing import Any
 from memcached_api.annotations import RECORD_ANNOTATION
 from memcached_operator.kube.resource import STATEFULSETS, Object
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide
-from memcached_operator.memcached.updates.origin import with_origin
+from memcached_operator.memcached.updates.facts import Facts
+from memcached_operator.memcached.updates.origin import template_origin, with_origin
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, annotation
-from memcached_operator.memcached.updates.target import InPlace
+from memcached_operator.memcached.updates.target import InPlace, Target
 from memcached_operator.world.snapshot import Resize
-from unit.builders import NOW, owned, typed
+from unit.builders import NOW, owned, pod_of, typed
 
 OLD, NEW = "cache-old", "cache-new"
 ARGS, MEMORY, GATE = (f"memcached-operator.example.com/{name}" for name in ("args", "memory", "warm-up"))
@@ -131,6 +132,13 @@ def decided(
     found = decide(statefulset(target, len(pods) if size is None else size), typed(*pods), rules, resize, NOW)
     assert found is not None
     return found
+
+
+def facts(pod: Object, target: Object) -> Facts:
+    """The facts about a pod that is updated to a template."""
+    origin = template_origin(target)
+    assert origin is not None
+    return Facts.of(pod_of(pod), Target(NEW, target, origin, RULES, Resize.ANY, min_ready=0), NOW)
 
 
 def recorded(patch: Object | None) -> str | None:

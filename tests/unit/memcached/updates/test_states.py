@@ -1,5 +1,7 @@
 """The state of the pod of a slot: what happens to it, for messages, the next step, and how long it waits."""
 
+import re
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -8,6 +10,7 @@ from msgspec.structs import replace
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.decision import decide
 from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_try
+from memcached_operator.memcached.updates.states import OTHERS, UPDATED
 from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW, typed
 from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
@@ -32,6 +35,8 @@ from unit.memcached.updates.updating import (
     with_limit,
     with_status,
 )
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 class State(NamedTuple):
@@ -451,3 +456,10 @@ def test_other_pods_wait_while_a_resize_is_tried_again() -> None:
     assert (kind(found.step), found.must_finish) == ("cache-2 resized", False)
     resized = with_limit(pods[2], "256Mi")
     assert decided(HIGHER, *pods[:2], resized).step is None
+
+
+def test_page_lists_all_states_in_the_order_of_the_table() -> None:
+    page = (ROOT / "docs/decisions/updates-in-place.md").read_text()
+    tables = page.partition("## States of a pod")[2].partition("### Deadlines")[0]
+    names = re.findall(r"^\| ([^|]+) \|", tables, re.MULTILINE)
+    assert [name for name in names if name != "State"] == [row.name for row in (*UPDATED, *OTHERS)]

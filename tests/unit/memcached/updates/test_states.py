@@ -145,6 +145,13 @@ STATES: dict[str, State] = {
         after=60,
         resize=None,
     ),
+    "its limit has fallen": State(
+        created(0, LOWER, NEW, UpdateRecord(NEW, LATER, lowers=True)),
+        "is being resized",
+        "recorded",
+        finishes=True,
+        target=LOWER,
+    ),
     "its limit falls last": State(
         with_limit(created(0, LOWER, NEW, UpdateRecord(NEW, LATER, lowers=True)), "128Mi"),
         "is being resized",

@@ -21,7 +21,7 @@ from memcached_agent.web.server import Protocols, Server, listen
 
 if TYPE_CHECKING:
     from memcached_agent.insight.insight import Insight
-    from memcached_agent.watcher import PodWatcher
+    from memcached_agent.pod_watcher import PodWatcher
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ def _pod(options: AgentOptions, client: MemcachedClient) -> "PodWatcher | None":
     """The watcher of the pod. None without its annotations."""
     if options.pod is None:
         return None
-    from memcached_agent.watcher import PodWatcher  # which others need not load
+    from memcached_agent.pod_watcher import PodWatcher  # which others need not load
 
     return PodWatcher(client, options.pod)
 

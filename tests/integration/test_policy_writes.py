@@ -9,7 +9,7 @@ from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run, o
 from integration.control_plane import ControlPlane, until
 from integration.test_apply import Owner
 from memcached_api.annotations import RETRY_ANNOTATION
-from memcached_operator.engine.events.retries import RETRY_MANAGER
+from memcached_operator.engine.events.controller_retries import RETRY_MANAGER
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.engine.writes.ownership import annotation_patch
 from memcached_operator.kube.client import JSON_PATCH

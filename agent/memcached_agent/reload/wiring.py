@@ -11,8 +11,8 @@ from memcached_agent.options import AgentOptions
 from memcached_agent.reload.watcher import FileWatcher
 
 if TYPE_CHECKING:
-    from memcached_agent.reload.accounts import Accounts
     from memcached_agent.reload.certificates import Certificates
+    from memcached_agent.reload.users import Accounts
 
 
 class Reloads:
@@ -44,7 +44,7 @@ class Reloads:
 def _accounts(options: AgentOptions) -> "Accounts | None":
     if options.users_file is None:
         return None
-    from memcached_agent.reload.accounts import Accounts
+    from memcached_agent.reload.users import Accounts
 
     return Accounts(options.users_file, options.memcached)
 

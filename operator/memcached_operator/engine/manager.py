@@ -28,11 +28,11 @@ from memcached_operator.kube.resource import (
     key_of,
     nested_map,
 )
+from memcached_operator.world.kept_objects import Retention
 from memcached_operator.world.knowledge import LASTING, LISTED, NOT_SERVED, UNLISTED, Knowledge
 from memcached_operator.world.pod import pod_of
 from memcached_operator.world.references import References
 from memcached_operator.world.reflector import MAX_BACKOFF, Change, Reflector, WatchFunc, explain, run_reflectors
-from memcached_operator.world.retention import Retention
 from memcached_operator.world.sizes import Sizes
 from memcached_operator.world.store import Entry, Store, version_of
 

@@ -15,15 +15,15 @@ from memcached_operator.engine.events.reader import Causes
 from memcached_operator.engine.kind import Outcome, Plan, ReconciledKind
 from memcached_operator.engine.next import AT_ONCE, NOTHING, Next, next_in
 from memcached_operator.engine.reporting.conditions import is_reported
-from memcached_operator.engine.reporting.events import Recorder
 from memcached_operator.engine.reporting.lists import is_ready_to_plan, kept_status
 from memcached_operator.engine.reporting.lists import problems as unlisted_problems
+from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.engine.reporting.writer import StatusWriter
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.engine.runtime.tasks import Measured
 from memcached_operator.engine.strays.finder import StrayFinder
 from memcached_operator.engine.writes.apply import DEGRADED_THRESHOLD, Applier
-from memcached_operator.engine.writes.cooldown import Cooldown
+from memcached_operator.engine.writes.failed_requests import Cooldown
 from memcached_operator.engine.writes.ownership import is_controlled_by, may_be_adopted
 from memcached_operator.engine.writes.pod_steps import PodSteps
 from memcached_operator.engine.writes.result import Result

@@ -35,7 +35,7 @@ from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen, problem_notice
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.proxies import existing_size, kept_size, waiting
-from memcached_operator.memcached.slots.in_place import has_template, updatable, with_digest
+from memcached_operator.memcached.slots.changeable import has_template, updatable, with_digest
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide, replaces

@@ -91,7 +91,7 @@ class Snapshot:
     orphans: Mapping[Key, Object] = field(default_factory=dict[Key, Object])
     """The workloads that lost their owner reference, which it will adopt."""
     messages: Messages = field(default_factory=dict[str, tuple[Message, ...]])
-    """What Events say about pods and the workload that are late (`findings.causes`)."""
+    """What Events say about pods and the workload that are late (`findings.event_reads`)."""
     taken: tuple[Object, ...] = ()
     """The pods of others with the names of missing slots. `findings.creation` reduces them."""
     resize: Resize | None = None

@@ -12,12 +12,12 @@ from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.metrics.exposition import render
 from memcached_agent.options import Restart
 from memcached_agent.pod import files, record
-from memcached_agent.watcher import PodWatcher
+from memcached_agent.pod_watcher import PodWatcher
 
 from .memcacheds import FakeMemcached, replies_again, with_client
 from .warming import Process, annotations
 
-OWN = ("memcached_agent.memory", "memcached_agent.pod", "memcached_agent.warm", "memcached_agent.watcher")
+OWN = ("memcached_agent.memory", "memcached_agent.pod", "memcached_agent.warm", "memcached_agent.pod_watcher")
 """The loggers of the watcher and of its parts."""
 
 

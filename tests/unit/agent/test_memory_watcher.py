@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memcached_agent.memcached.stats import Stats
-from memcached_agent.watcher import PodWatcher
+from memcached_agent.pod_watcher import PodWatcher
 
 from .memcacheds import LIMIT, replies_again
 from .pods import Pod, own, polling, run

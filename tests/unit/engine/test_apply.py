@@ -281,7 +281,7 @@ def test_failed_write_is_not_retried_at_each_event() -> None:
 
 
 def test_failed_write_is_retried_after_the_cooldown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcached_operator.engine.writes.cooldown.COOLDOWN", 0)
+    monkeypatch.setattr("memcached_operator.engine.writes.failed_requests.COOLDOWN", 0)
     owner = Owner()
     owner.api.hooks["apply"].append(raising(BROKEN))
     owner.apply(child(minReadySeconds=3))

@@ -15,7 +15,7 @@ from memcached_operator.engine.events.reader import (
     PAUSE,
     Causes,
 )
-from memcached_operator.findings.causes import MAX_PODS, RUNNING_PERIOD, VOLUME_PERIOD
+from memcached_operator.findings.event_reads import MAX_PODS, RUNNING_PERIOD, VOLUME_PERIOD
 from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
@@ -103,7 +103,7 @@ def run(scenario: Callable[[World], Any], make: Callable[[], World] = World) -> 
         task.cancel()
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner, pytest.MonkeyPatch.context() as patch:
-        for module in ("reader", "retries"):
+        for module in ("reader", "controller_retries"):
             patch.setattr(f"memcached_operator.engine.events.{module}.datetime", Clock)
         runner.run(main())
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import RETRY_ANNOTATION
+from memcached_operator.engine.events.controller_retries import RETRY_MANAGER
 from memcached_operator.engine.events.reader import MAX_EVENTS
-from memcached_operator.engine.events.retries import RETRY_MANAGER
 from memcached_operator.engine.writes.ownership import annotation_patch, controller_reference
-from memcached_operator.findings.causes import CREATION_PERIOD
 from memcached_operator.findings.creation import MAX_PERIOD, RETRY_PERIOD
+from memcached_operator.findings.event_reads import CREATION_PERIOD
 from memcached_operator.kube.client import JSON_PATCH, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, PODS, STATEFULSETS, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS

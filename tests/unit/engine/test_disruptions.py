@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator.engine.events.disruptions import EVENT_BURST, Disruptions
-from memcached_operator.engine.reporting.events import Recorder, event_of
+from memcached_operator.engine.reporting.posted_events import Recorder, event_of
 from memcached_operator.engine.reporting.reports import Report
 from memcached_operator.findings.disruptions import RECENT, WINDOW
 from memcached_operator.kube.resource import Key, Object

@@ -13,8 +13,8 @@ from memcached_api.shared.rules.placing import RESTARTED_AT
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.reporting.conditions import Condition, with_transition_times
-from memcached_operator.engine.reporting.events import event_of
 from memcached_operator.engine.reporting.lists import failure
+from memcached_operator.engine.reporting.posted_events import event_of
 from memcached_operator.engine.reporting.reports import Report, of_rollout
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.engine.writes.ownership import decide

@@ -12,7 +12,7 @@ import pytest
 from memcached_operator.engine.events.reader import Causes
 from memcached_operator.engine.kind import DesiredStatus, Outcome, Plan, ReconciledKind
 from memcached_operator.engine.reconciler import Reconciler
-from memcached_operator.engine.reporting.events import Recorder
+from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.engine.reporting.reports import Report as Reported
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.engine.writes.reverts import Report, Reverts

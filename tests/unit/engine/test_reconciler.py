@@ -12,7 +12,7 @@ from memcached_operator.engine.kind import DesiredStatus, Outcome, Plan, Reconci
 from memcached_operator.engine.reconciler import Reconciler, most_severe
 from memcached_operator.engine.runtime.fair_queue import MAX_LARGE, Limits
 from memcached_operator.engine.runtime.queue import Queue
-from memcached_operator.engine.writes.cooldown import COOLDOWN
+from memcached_operator.engine.writes.failed_requests import COOLDOWN
 from memcached_operator.engine.writes.reverts import Report, Reverts
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
@@ -171,7 +171,7 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
             asyncio.run(reconciler.reconcile(KEY))
 
     now = [time.monotonic()]
-    monkeypatch.setattr("memcached_operator.engine.writes.cooldown.time.monotonic", lambda: now[-1])
+    monkeypatch.setattr("memcached_operator.engine.writes.failed_requests.time.monotonic", lambda: now[-1])
     for _ in range(5):
         reconcile()
     assert api.verbs() == ["get"]

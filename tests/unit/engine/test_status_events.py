@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memcached_operator.engine.reporting.events import MAX_MESSAGE_LENGTH, event_of
+from memcached_operator.engine.reporting.posted_events import MAX_MESSAGE_LENGTH, event_of
 from memcached_operator.engine.reporting.reports import Report
 from unit.builders import NOW, memcached
 

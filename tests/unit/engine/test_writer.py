@@ -10,7 +10,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_operator.engine.reconciler import Reconciler
-from memcached_operator.engine.reporting.events import Recorder
+from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.engine.reporting.reports import Report
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.kube.client import ApiError
@@ -334,7 +334,7 @@ def test_each_change_is_one_event() -> None:
 
 
 def test_events_of_one_object_or_namespace_do_not_fill_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcached_operator.engine.reporting.events.MAX_QUEUED_EVENTS", 6)
+    monkeypatch.setattr("memcached_operator.engine.reporting.posted_events.MAX_QUEUED_EVENTS", 6)
     api = Api()
     recorder = Recorder(api.client)
     reports = [Report("RolloutStarted", "a")] * 10

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from memcached_operator.findings.causes import (
+from memcached_operator.findings.creation import MAX_PERIOD
+from memcached_operator.findings.event_reads import (
     CREATION_PERIOD,
     MAX_PODS,
     MAX_SLOTS,
@@ -13,7 +14,6 @@ from memcached_operator.findings.causes import (
     Late,
     late,
 )
-from memcached_operator.findings.creation import MAX_PERIOD
 from memcached_operator.findings.mounts import READ_PERIOD, RECENT, failures
 from memcached_operator.kube.resource import Object
 from memcached_operator.world.snapshot import NO_MESSAGES, Snapshot

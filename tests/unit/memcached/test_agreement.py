@@ -14,7 +14,7 @@ from memcached_api.memcached.types import MEMCACHED, decode_spec
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.desired.statefulset import statefulset
-from memcached_operator.memcached.slots.in_place import updatable, with_digest
+from memcached_operator.memcached.slots.changeable import updatable, with_digest
 from memcached_operator.memcached.updates import decision
 from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW, memcached, typed

@@ -7,8 +7,8 @@ from memcached_operator.engine.kind import Plan
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.world.kept_objects import Retention
 from memcached_operator.world.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
-from memcached_operator.world.retention import Retention
 from memcached_operator.world.store import Store
 from unit.builders import NOW, slots, snapshot_of
 

@@ -12,7 +12,7 @@ from kubectl_memcached.model.statistics.metrics import agent_metrics
 from kubectl_memcached.model.statistics.rates import rates
 from kubectl_memcached.model.statistics.replies import parse_stats, users
 from memcached_api.conditions import MEANINGS, READY
-from unit.agent.test_users import VALID as VALID_USERS
+from unit.agent.test_users_file import VALID as VALID_USERS
 from unit.plugin.samples import AUTH, METRICS, TLS, memcached, pod, stats
 
 

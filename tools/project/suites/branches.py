@@ -46,7 +46,7 @@ AGENT_PURE = (
     "agent/memcached_agent/pod/fields.py",
     "agent/memcached_agent/pod/record.py",
     "agent/memcached_agent/errors.py",
-    "agent/memcached_agent/reload/users.py",
+    "agent/memcached_agent/reload/users_file.py",
     "agent/memcached_agent/warm/decision.py",
     "agent/memcached_agent/warm/gate.py",
     "agent/memcached_agent/warm/window.py",

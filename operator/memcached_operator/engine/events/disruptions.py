@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from memcached_operator import metrics
-from memcached_operator.engine.reporting.events import Recorder
+from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.engine.reporting.reports import Report
 from memcached_operator.findings.disruptions import (
     RECENT,

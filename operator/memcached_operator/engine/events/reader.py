@@ -9,11 +9,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from memcached_operator import metrics
-from memcached_operator.engine.events.retries import Retries
+from memcached_operator.engine.events.controller_retries import Retries
 from memcached_operator.engine.runtime.fair_queue import Limits
 from memcached_operator.engine.runtime.queue import Queue
-from memcached_operator.findings.causes import MAX_PODS, Late, late
 from memcached_operator.findings.creation import obstacle
+from memcached_operator.findings.event_reads import MAX_PODS, Late, late
 from memcached_operator.findings.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object, nested_map

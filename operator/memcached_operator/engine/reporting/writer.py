@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from memcached_operator.engine.kind import Outcome, ReconciledKind
 from memcached_operator.engine.reporting import conditions, reports
-from memcached_operator.engine.reporting.events import Recorder
+from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.findings.finding import Intervention
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_map

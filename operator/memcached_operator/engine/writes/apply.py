@@ -9,7 +9,7 @@ from memcached_api import conditions as c
 from memcached_operator.engine.kind import ReconciledKind
 from memcached_operator.engine.reporting.conditions import is_reported
 from memcached_operator.engine.reporting.reports import of_rollout
-from memcached_operator.engine.writes.cooldown import Cooldown
+from memcached_operator.engine.writes.failed_requests import Cooldown
 from memcached_operator.engine.writes.intent import identity, replicas_of, with_intent
 from memcached_operator.engine.writes.ownership import (
     Action,

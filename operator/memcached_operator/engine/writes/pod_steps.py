@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from memcached_operator.engine.kind import PodStep
-from memcached_operator.engine.writes.cooldown import Cooldown
+from memcached_operator.engine.writes.failed_requests import Cooldown
 from memcached_operator.engine.writes.result import Result
 from memcached_operator.kube import labels, texts
 from memcached_operator.kube.client import STRATEGIC_MERGE_PATCH, ApiClient, ApiError

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from memcached_operator.engine.writes import cooldown as module
-from memcached_operator.engine.writes.cooldown import COOLDOWN, MAX_COOLDOWN, Cooldown
+from memcached_operator.engine.writes import failed_requests as module
+from memcached_operator.engine.writes.failed_requests import COOLDOWN, MAX_COOLDOWN, Cooldown
 from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import SERVICES, Key
 

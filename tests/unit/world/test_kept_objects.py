@@ -26,7 +26,7 @@ from memcached_operator.kube.resource import (
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcached.controller import memcached as memcached_kind
 from memcached_operator.world import allowances
-from memcached_operator.world.retention import MAX_POD, MAX_SLOT, SURGE, Retention
+from memcached_operator.world.kept_objects import MAX_POD, MAX_SLOT, SURGE, Retention
 from memcached_operator.world.store import Store
 from unit.builders import LABELS, deleted, memcached, owned, pod
 from unit.fakes import Api

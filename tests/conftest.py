@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cluster.console.report import aligned
-from support import kube, order, overdue, programs, summary, surroundings
+from support import kube, order, overdue, programs, recording, summary, surroundings
 from support.audit import Audit
 
 ROOT = Path(__file__).parent.parent
@@ -34,9 +34,15 @@ settings.load_profile("any machine")
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option that stores the messages of the tests again."""
+    parser.addoption(recording.UPDATE, action="store_true", help="write the messages of these tests to tests/goldens")
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Name and end the tests that take too long."""
+    """Name and end the tests that take too long; compare messages."""
     config.pluginmanager.register(overdue)
+    config.pluginmanager.register(recording.Recording(config))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -15,6 +15,7 @@ from simulation.cluster import Cluster
 from simulation.intercepted import Relay
 from simulation.operator import SimulatedOperator
 from simulation.session import Session
+from support import messages
 
 BOOKMARKS: Final = 60.0
 """Seconds between two bookmarks of a watch."""
@@ -29,6 +30,7 @@ class SimulatedPlane(Plane):
     def __init__(self, seed: int = 0) -> None:
         chance = random.Random(seed)  # noqa: S311 - not a secret
         self.server = ApiServer(now, chance)
+        self.server.subscribe(messages.note_stored)
         self.cluster = Cluster(self.server, chance)
         self.relays: list[Relay] = []
         self.operators: list[SimulatedOperator] = []

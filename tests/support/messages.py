@@ -1,0 +1,79 @@
+"""The messages for users that are stored while a test runs: one line each, with placeholders."""
+
+import json
+import re
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, Final
+
+Object = dict[str, Any]
+Messages = Iterable[tuple[str, str]]
+"""Titles and texts."""
+
+DERIVED: Final = ("Ready", "Stalled")
+"""Types of conditions."""
+MAX_LENGTH: Final = 1000
+"""Characters of a line."""
+PLACEHOLDERS: Final = (
+    (re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), "<uid>"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?"), "<time>"),
+    (re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"), "<address>"),
+    (re.compile(r"/tmp/[^\s:;,`'\"]+"), "<path>"),
+    (re.compile(r"\b(about|after|for|in) (?:\d+(?:\.\d+)? ?[dhms])+\b"), r"\1 <duration>"),
+    (re.compile(r"\b\d+ of \d+\b"), "<n> of <n>"),
+    (re.compile(r"\b([a-z][a-z-]*)-\d+\b"), r"\1-<n>"),
+    (re.compile(r"(.{1,40}?)\1{7,}"), r"\1…"),
+)
+"""Replacements of what depends on the run, and of what multiplies equal sentences: counts, numbers of slots, filler."""
+
+
+class _Recorder:
+    """Collects messages while `active`."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.found: set[tuple[str, str]] = set()
+
+
+_RECORDER: Final = _Recorder()
+
+
+@contextmanager
+def recorded() -> Generator[set[str]]:
+    """The lines of the messages that are made in the block; complete after it."""
+    lines = set[str]()
+    _RECORDER.found.clear()
+    _RECORDER.active = True
+    try:
+        yield lines
+    finally:
+        _RECORDER.active = False
+        lines.update(_line(title, text) for title, text in tuple(_RECORDER.found))
+
+
+def _line(title: str, text: str) -> str:
+    for pattern, placeholder in PLACEHOLDERS:
+        text = pattern.sub(placeholder, text)
+    escaped = "".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text)
+    line = f"{title}: {escaped}"
+    return line if len(line) <= MAX_LENGTH else f"{line[:MAX_LENGTH]}…"
+
+
+def note_stored(_change: str, obj: Object) -> None:
+    """Record the conditions of a stored object of ours, or an Event of the operator. For `ApiServer.subscribe`."""
+    if not _RECORDER.active:
+        return
+    if obj["kind"] == "Event":
+        if obj.get("source", {}).get("component") == "memcached-operator":
+            _RECORDER.found.add((f"event {obj['type']} {obj['reason']}", obj["message"]))
+    elif obj["apiVersion"].partition("/")[0].endswith("example.com"):
+        _RECORDER.found.update(conditions(obj.get("status") or {}))
+
+
+def conditions(status: Object) -> Messages:
+    """Messages of conditions. That of a derived condition is left out if another condition has it."""
+    conditions = status.get("conditions") or ()
+    others = {each["message"] for each in conditions if each["type"] not in DERIVED}
+    for each in conditions:
+        if each["type"] not in DERIVED or each["message"] not in others:
+            yield f"condition {each['type']}={each['status']} {each['reason']}", each["message"]

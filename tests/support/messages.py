@@ -1,15 +1,19 @@
-"""The messages for users that are stored while a test runs: one line each, with placeholders."""
+"""The messages for users that the product makes while a test runs: one line each, with placeholders."""
 
 import json
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from functools import wraps
+from inspect import currentframe
 from typing import Any, Final
 
 Object = dict[str, Any]
 Messages = Iterable[tuple[str, str]]
 """Titles and texts."""
 
+PRODUCT: Final = ("memcached_operator.", "memcached_webhooks.", "kubectl_memcached.")
+"""The packages whose messages are recorded. Tests call the same functions with invented texts."""
 DERIVED: Final = ("Ready", "Stalled")
 """Types of conditions."""
 MAX_LENGTH: Final = 1000
@@ -28,10 +32,10 @@ PLACEHOLDERS: Final = (
 
 
 class _Recorder:
-    """Collects messages while `active`."""
+    """Collects messages while `active`. `observes`: those of observed functions, too."""
 
     def __init__(self) -> None:
-        self.active = False
+        self.active = self.observes = False
         self.found: set[tuple[str, str]] = set()
 
 
@@ -39,15 +43,15 @@ _RECORDER: Final = _Recorder()
 
 
 @contextmanager
-def recorded() -> Generator[set[str]]:
-    """The lines of the messages that are made in the block; complete after it."""
+def recorded(*, observes: bool = False) -> Generator[set[str]]:
+    """The lines of the messages of the block; complete after it. `observes`: those of observed functions, too."""
     lines = set[str]()
     _RECORDER.found.clear()
-    _RECORDER.active = True
+    _RECORDER.active, _RECORDER.observes = True, observes
     try:
         yield lines
     finally:
-        _RECORDER.active = False
+        _RECORDER.active = _RECORDER.observes = False
         lines.update(_line(title, text) for title, text in tuple(_RECORDER.found))
 
 
@@ -77,3 +81,28 @@ def conditions(status: Object) -> Messages:
     for each in conditions:
         if each["type"] not in DERIVED or each["message"] not in others:
             yield f"condition {each['type']}={each['status']} {each['reason']}", each["message"]
+
+
+def _caller() -> str:
+    """The module that called the function which calls this one."""
+    frame = currentframe()
+    for _ in range(2):
+        frame = frame and frame.f_back
+    return frame.f_globals["__name__"] if frame else ""
+
+
+def observe(owner: Any, name: str, messages: Callable[[Any], Messages]) -> None:
+    """Record the messages of each call of a function by the product, until the process exits.
+
+    `messages`: of its result, or of its arguments if it returns None.
+    """
+    real = getattr(owner, name)
+
+    @wraps(real)
+    def call(*arguments: Any, **options: Any) -> Any:
+        result = real(*arguments, **options)
+        if _RECORDER.observes and _caller().startswith(PRODUCT):
+            _RECORDER.found.update(messages(arguments if result is None else result))
+        return result
+
+    setattr(owner, name, staticmethod(call) if name == "__new__" else call)

@@ -31,6 +31,13 @@ class Recording:
         self._stored = {path.stem: set(path.read_text().splitlines()) for path in FOLDER.glob("*.txt")}
         self._left: list[str] = []
 
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Observe the product before the first unit test; the simulation reports what it stores."""
+        if any(item.path.is_relative_to(TESTS / "unit") for item in session.items):
+            from support.message_sources import observe_all  # tests that need a cluster do not import the product
+
+            observe_all()
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Record one test."""
@@ -38,7 +45,7 @@ class Recording:
         is_hypothesis = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
         if suite not in self._stored or is_hypothesis or GENERATED in str(item.path):
             return (yield)
-        with recorded() as lines:
+        with recorded(observes=suite == "unit") as lines:
             result = yield
         self._made.setdefault(suite, set()).update(lines)
         if (new := lines - self._stored[suite]) and not self._config.getoption(UPDATE):

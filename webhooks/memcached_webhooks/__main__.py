@@ -1,5 +1,9 @@
 """Command line of the webhook process."""
 
+# First, before all that imports aiohttp.
+import memcached_process.lean_aiohttp  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# isort: split
 import asyncio
 import logging
 import sys

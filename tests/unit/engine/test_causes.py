@@ -10,9 +10,11 @@ from typing import Any, cast
 import pytest
 
 from memcached_operator.engine.events.reader import (
+    BURST,
     KEEP_PERIOD,
     MAX_EVENTS,
     PAUSE,
+    RATE,
     Causes,
 )
 from memcached_operator.findings.event_reads import MAX_PODS, RUNNING_PERIOD, VOLUME_PERIOD
@@ -106,6 +108,20 @@ def run(scenario: Callable[[World], Any], make: Callable[[], World] = World) -> 
         for module in ("reader", "controller_retries"):
             patch.setattr(f"memcached_operator.engine.events.{module}.datetime", Clock)
         runner.run(main())
+
+
+@pytest.mark.parametrize("reported", [False, True])
+def test_reads_about_very_many_objects_have_a_rate_unless_statuses_wait_for_them(*, reported: bool) -> None:
+    async def scenario(world: World) -> None:
+        status = {"status": REPORTED} if reported else {}
+        for number in range(500):
+            key = Key(MEMCACHEDS, f"test-{number}", "cache")
+            world.causes.add_to(snapshot_of({**memcached("cache"), **status}, pods=[stuck()]), key, NOW)
+        for _ in range(100):
+            await world.pass_time(0.1)
+        assert len(world.reads) == 500 if reported else 10 * RATE <= len(world.reads) <= 10 * RATE + BURST
+
+    run(scenario)
 
 
 def test_events_of_a_waiting_pod_are_read_once_per_minute() -> None:

@@ -34,6 +34,10 @@ reconciles, which a slow response must not delay."""
 PAUSE: Final = 15.0
 """Minimum seconds between two reads for one custom resource, whose pods may be replaced often."""
 
+RATE, BURST = 10.0, 20.0
+"""Custom resources about which Events are read, per second, and at once after a pause. Without it, an outage of the
+controllers of workloads would cause hundreds of lists per second in a cluster with thousands of caches."""
+
 KEEP_PERIOD: Final = READ_PERIOD
 """Seconds for which the messages about a pod are kept that is not late any more. Before Kubernetes 1.32, a container
 alternates between a status with the error of its image and one without it."""
@@ -166,6 +170,7 @@ class Causes:
         self._queue: Queue[Key] = Queue(NAME, lambda key: key.namespace, limits=Limits(1))
         self._states: dict[Key, _State] = {}
         self._forbidden: set[str] = set()
+        self._paced_until = float("-inf")
 
     async def run(self) -> None:
         """Read Events when they are needed, until cancelled."""
@@ -208,6 +213,7 @@ class Causes:
         while True:
             key = await self._queue.get()
             try:
+                await self._pace(key)
                 await self._read_all(key)
                 self._queue.forget(key)
             except Exception:
@@ -220,6 +226,14 @@ class Causes:
                 self._on_change(key)  # whose status may wait for it
             finally:
                 self._queue.done(key)
+
+    async def _pace(self, key: Key) -> None:
+        """Wait until RATE allows another read, unless a status waits for it."""
+        if self.delays_status(key):
+            return
+        now = _now()
+        self._paced_until = max(self._paced_until, now - BURST / RATE) + 1 / RATE
+        await asyncio.sleep(max(0.0, self._paced_until - now))
 
     async def _read_all(self, key: Key) -> None:
         """Read what is due of a custom resource."""

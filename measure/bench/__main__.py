@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from bench import against, load, report, scenarios
+from bench import against, load, report, scale, scenarios
 from bench.environment import LOGS
 from cluster.console.progress import Progress
 from integration.control_plane import ROOT, control_plane
@@ -30,6 +30,8 @@ PARTS = ("rounds", "fields", "slots", "autoscaler", "growth", "cluster", "admiss
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure the selected parts, by default all. Returns the exit code."""
     options = build_parser().parse_args(arguments)
+    if options.scale:
+        return grow(options)
     if options.against:
         return compare(options)
     results: dict[str, Any] = msgspec.json.decode(RESULTS.read_bytes()) if RESULTS.exists() else {}
@@ -66,6 +68,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--report", action="store_true", help="measure nothing; publish the last results")
     parser.add_argument("--dry-run", action="store_true", help="publish nothing")
     parser.add_argument("--against", metavar="COMMIT", help="publish nothing; compare this checkout with a commit")
+    parser.add_argument(
+        "--scale", action="store_true", help="publish nothing; measure one leader with --objects objects"
+    )
     return parser
 
 
@@ -118,6 +123,15 @@ def compare(options: argparse.Namespace) -> int:
                 )
             pairs.append((found[0], found[1]) if number % 2 == 0 else (found[1], found[0]))
     print(against.table(pairs))
+    return 0
+
+
+def grow(options: argparse.Namespace) -> int:
+    """Print the figures of one leader with very many objects."""
+    progress = Progress(1)
+    with progress.step(f"{options.objects} objects"), control_plane(f"bench-{os.getpid()}") as plane:
+        found = asyncio.run(scale.measure(plane, options.objects, lambda what: progress.say(f"        {what}")))
+    print("\n".join(f"{name:44} {value:9.1f}" for name, value in found.items()))
     return 0
 
 

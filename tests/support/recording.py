@@ -43,7 +43,8 @@ class Recording:
         """Record one test."""
         suite = item.path.relative_to(TESTS).parts[0]
         is_hypothesis = getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
-        if suite not in self._stored or is_hypothesis or GENERATED in str(item.path):
+        is_generated = GENERATED in str(item.path.relative_to(TESTS))
+        if suite not in self._stored or is_hypothesis or is_generated:
             return (yield)
         with recorded(observes=suite == "unit") as lines:
             result = yield
@@ -64,8 +65,16 @@ class Recording:
             if self._config.getoption(UPDATE):
                 path_of(suite).write_text("".join(f"{line}\n" for line in sorted((self._stored[suite] | made) - left)))
             elif left:
-                self._left.append(_text("No test makes these messages of {}", suite, left))
-                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+                self._fail(session, _text("No test makes these messages of {}", suite, left))
+
+    def _fail(self, session: pytest.Session, text: str) -> None:
+        """Count as a failed test, for the summary of all suites."""
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        name = str(FOLDER.relative_to(TESTS.parent))
+        report = pytest.TestReport(name, (name, None, name), {}, "failed", text, "call")
+        reporter: Any = self._config.pluginmanager.get_plugin("terminalreporter")
+        reporter.stats.setdefault("failed", []).append(report)
+        self._left.append(text)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
@@ -75,6 +84,8 @@ class Recording:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print what is left over."""
+        if "skipped" in terminalreporter.stats and any(map(self._made.get, self._stored)):
+            terminalreporter.write_line("Because tests were skipped, messages that none makes any more are not found.")
         for text in self._left:
             terminalreporter.section("messages")
             terminalreporter.write_line(text)

@@ -10,7 +10,7 @@ Object = dict[str, Any]
 class Resource(NamedTuple):
     """A resource type, as in `GET /apis/GROUP/VERSION/namespaces/NS/PLURAL`.
 
-    A tuple, because it is a part of most keys: the hash of a dataclass is a function in Python.
+    A tuple, because it is a part of most keys: the generated `__hash__` of a dataclass runs Python code.
     """
 
     group: str

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Final
 
 from faults.calls import Entry, max_requests
@@ -24,6 +24,8 @@ BURST: Final = 40
 have hidden them: up to 8 children are written twice, because the first change of a child transfers the ownership of its
 fields."""
 FAILING_SPAN: Final = 2.0
+ENDING: Final = 2.0
+"""Seconds between two lists that succeed again, from which on they are the ends of two outages."""
 LISTS: Final = 2.0
 """Lists and watches of a resource per second and operator, averaged over SPAN seconds."""
 
@@ -115,17 +117,22 @@ def _requests(world: World) -> Iterator[str]:
 
 
 def _relists(world: World) -> Iterator[float]:
-    """The lists that succeeded after one that failed. Objects whose plans waited for them are reconciled now."""
+    """The ends of outages: the last list that succeeded after one that failed. Objects whose plans waited for it are
+    reconciled now.
+    """
     for each in world.candidates:
-        failed: set[str] = set()
+        failed: set[tuple[str, str]] = set()
+        ends: list[float] = []
         for entry in each.proxy.requests.entries:
-            if entry.call.verb == "list":
-                resource = entry.call.resource
-                if entry.injected:
-                    failed.add(resource)
-                elif resource in failed:
-                    failed.discard(resource)
-                    yield entry.at
+            place = (entry.call.resource, entry.call.namespace)
+            if entry.call.verb != "list" or entry.call.resource == EVENTS.plural:
+                continue
+            if entry.injected:
+                failed.add(place)
+            elif place in failed:
+                failed.discard(place)
+                ends.append(entry.at)
+        yield from (end for end, later in pairwise([*ends, float("inf")]) if later - end > ENDING)
 
 
 def _is_news(change: Change) -> bool:

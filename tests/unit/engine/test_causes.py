@@ -58,6 +58,7 @@ class World:
         self.events: list[Object] = [event()]
         self.error: Exception | None = None
         self.hangs = False
+        self.gate: asyncio.Event | None = None  # for which each list waits
         self.pages = [1000]  # bytes of each page, which has all Events
         self.reads: list[tuple[Resource, str | None, str, int]] = []
         self.changed: Counter[Key] = Counter()
@@ -76,6 +77,8 @@ class World:
         self.reads.append((resource, namespace, selector + fields, limit))
         if self.hangs:
             await asyncio.Event().wait()
+        if self.gate is not None:
+            await self.gate.wait()
         if self.error is not None:
             raise self.error
         for size in self.pages:
@@ -502,5 +505,20 @@ def test_object_deleted_during_a_read_is_not_enqueued() -> None:
         await world.pass_time(0)
         assert len(world.reads) == 1
         assert world.changed == {}
+
+    run(scenario)
+
+
+def test_status_that_waits_since_a_read_began_is_released_by_it() -> None:
+    async def scenario(world: World) -> None:
+        world.events, world.gate = [], asyncio.Event()
+        world.reconcile(stuck())
+        await world.pass_time(0)
+        world.reconcile(stuck(), status=REPORTED)
+        assert world.causes.delays_status(KEY)
+        world.gate.set()
+        await world.pass_time(0)
+        assert world.changed == {KEY: 1}
+        assert not world.causes.delays_status(KEY)
 
     run(scenario)

@@ -90,7 +90,7 @@ class _Entry:
         """Minimum seconds until the next read, from the seconds for which the object was late at the last one.
 
         The controller of a new workload tries often, and its first attempts may fail for another cause: until the cause
-        is known, the period starts at PAUSE and doubles.
+        is known, the period is as long as the object has been late, at least PAUSE.
         """
         is_unknown = row.workload is not None and not (self.messages or self.taken)
         period = min(row.period, max(PAUSE, waited)) if is_unknown else row.period
@@ -160,7 +160,8 @@ class _State:
 class Causes:
     """What is known of the objects that are late, as of the last read.
 
-    `on_change` is called with the key of a custom resource of which something else is known than before.
+    `on_change` is called with the key of a custom resource of which something else is known than before, or whose
+    status waits for what is known.
     """
 
     def __init__(self, client: ApiClient, store: Store, on_change: Callable[[Key], None]) -> None:
@@ -255,8 +256,8 @@ class Causes:
                 self._on_change(key)
 
     async def _read(self, key: Key, state: _State, entry: _Entry) -> bool:
-        """Read about one object, or keep what is known. Returns whether something else is known than before."""
-        delayed, before, started = state.delays_status(_now()), (entry.messages or (), entry.taken), _now()
+        """Read about one object, or keep what is known. Returns whether its custom resource must be reconciled."""
+        is_first, before, started = entry.messages is None, (entry.messages or (), entry.taken), _now()
         try:
             await self._retry(key, entry, started)
             messages = await self._messages(key.namespace, entry.row)
@@ -272,7 +273,8 @@ class Causes:
             entry.read_at = started
             if entry.due < float("inf"):
                 entry.schedule(entry.row, _now())  # which a reconcile can have changed meanwhile
-        return delayed or (entry.messages, entry.taken) != before
+        # A reconcile during the first read may have left the status to the next one.
+        return (is_first and entry.row.reported) or (entry.messages, entry.taken) != before
 
     async def _retry(self, owner: Key, entry: _Entry, now: float) -> None:
         """Make the controller of a workload try again, if its pods have been missing for some time."""

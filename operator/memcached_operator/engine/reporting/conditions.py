@@ -125,7 +125,7 @@ def _only_starts_rollout(old: Mapping[str, object], changed: Sequence[Condition]
     return is_rolled_out(old) and after == [(c.PROGRESSING, c.TRUE, c.ROLLING_OUT)]
 
 
-def _progress(status: Mapping[str, object]) -> tuple[str, str] | tuple[None, None]:
+def _progress(status: Mapping[str, object]) -> tuple[str | None, str | None]:
     """Status and reason of Progressing, or (None, None)."""
     states = (_state(condition) for condition in conditions_of(status) if condition["type"] == c.PROGRESSING)
     return next(states, (None, None))
@@ -134,7 +134,9 @@ def _progress(status: Mapping[str, object]) -> tuple[str, str] | tuple[None, Non
 def _user_visible(status: Mapping[str, object]) -> tuple[object, ...]:
     """The part of a status that matters to users during a rollout."""
     messages = [
-        condition["message"] for condition in conditions_of(status) if condition["type"] in (c.AVAILABLE, c.DEGRADED)
+        condition.get("message")
+        for condition in conditions_of(status)
+        if condition["type"] in (c.AVAILABLE, c.DEGRADED)
     ]
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
@@ -180,5 +182,6 @@ def is_rolled_out(status: Mapping[str, object]) -> bool:
     return _progress(status) == _COMPLETE
 
 
-def _state(condition: Condition) -> tuple[str, str]:
-    return condition["status"], condition["reason"]
+def _state(condition: Condition) -> tuple[str | None, str | None]:
+    # Another schema may have admitted a stored one without them.
+    return condition.get("status"), condition.get("reason")

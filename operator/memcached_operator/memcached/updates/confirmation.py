@@ -53,7 +53,7 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Confirmation:
-    """The facts about a pod, its target, and the restarts of its update, at a time. Each is computed at most once.
+    """The facts about a pod, its target, and the restarts of its update, at a time. What costs is computed at most once.
 
     `record`, `origin`: NO_RECORD and NO_ORIGIN without a valid one. `other_annotations`: those of the template that the
     pod does not have. `is_updated`: it has the revision of the target. `begun`: its record is of the update to the
@@ -88,8 +88,21 @@ class Confirmation:
         lowers = record.lowers or (abandoned and record.amounts is not None)
         failed = begun and bool(record.failed) and not record.again
         available = None if since is None else max(0.0, target.min_ready - (now - since).total_seconds())
-        facts = (record, origin, others, updated, begun, failed, abandoned, lowers, since, available)
-        return cls(pod, target, now, *facts)
+        return cls(
+            pod,
+            target,
+            now,
+            record,
+            origin,
+            others,
+            is_updated=updated,
+            begun=begun,
+            has_failed=failed,
+            is_abandoned=abandoned,
+            must_lower=lowers,
+            ready_since=since,
+            available_in=available,
+        )
 
     @cached_property
     def waited(self) -> timedelta:

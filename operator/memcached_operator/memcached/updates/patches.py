@@ -35,7 +35,7 @@ def delete(facts: Confirmation) -> PodStep:
 
 
 def record(facts: Confirmation, content: UpdateRecord | None) -> PodStep:
-    """Write the record of the pod; None removes facts."""
+    """Write the record of the pod; None removes the record."""
     return PodStep(facts.pod, {"metadata": {"annotations": annotation(content)}})
 
 
@@ -118,7 +118,7 @@ def _ran(pod: Pod, container: str, pending: Ran | None, *, image: bool, args: bo
 def _undone(facts: Confirmation) -> set[str]:
     """The containers that do not restart, because the target undoes an update before it has begun.
 
-    So the target has the image and the arguments that they had before facts.
+    So the target has the image and the arguments that they had before the update.
     """
     before, arguments = facts.current.before, facts.target.rules.arguments
     desired = facts.target.desired[arguments]

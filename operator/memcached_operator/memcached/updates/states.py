@@ -123,7 +123,7 @@ OTHERS: Final = (
           BUSY, NOT_SERVED, after=lambda _: UNKNOWN),
     State("to be resized",                    lambda it: it.lacking and it.begun and it.record.amounts is not None,
           OUTDATED, RESIZING, lambda it: patches.resize(it, it.lacking), Facts.tried_again, keeps_memcached=True),
-    State("to be resized, without a record",  lambda it: it.lacking,
+    State("to be resized, not recorded",     lambda it: it.lacking,
           OUTDATED, RESIZING, lambda it: patches.record(it, it.begun_record()), Facts.tried_again,
           keeps_memcached=True),
     State("to be changed",                    lambda it: is_in_effect(it.pod, it.raised),

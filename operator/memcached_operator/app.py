@@ -28,15 +28,10 @@ from memcached_operator.engine.runtime.threads import EventLoopThread
 from memcached_operator.kinds import kinds, selected
 from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
-from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.desired.pods import CONTAINER as MEMCACHED
-from memcached_operator.memcached.images import count_images
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.memcachedproxy.desired.deployment import CONTAINER as PROXY
 from memcached_operator.memcachedproxy.gauges import State, states
-from memcached_operator.memcachedproxy.images import count_images as count_images_of_proxies
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
-from memcached_operator.parts.images import ImageCounts, live_image
+from memcached_operator.parts.images import ImageCounts, total
 from memcached_operator.world.kopf_operators.handlers import handlers
 from memcached_operator.world.kopf_operators.watch import kopf_watch
 from memcached_operator.world.reflector import WatchFunc
@@ -127,7 +122,7 @@ async def lead(
     served = selected(kinds(defaults, options.cluster_domain), options.kinds)
     periods = options.sync_period, options.max_retry_delay
     manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
-    metrics.IMAGES.count = lambda: image_gauges(_counted_images(manager, defaults))
+    metrics.IMAGES.count = lambda: image_gauges(total(manager.counts()))
     metrics.PROXIES.read = lambda: map(proxy_gauges, states(manager.objects(MEMCACHEDPROXIES)))
     settled = asyncio.Event()
     async with background(stop, *tasks), background(settled, _settle(client, stop)):
@@ -138,13 +133,6 @@ async def _settle(client: ApiClient, stop: asyncio.Event) -> None:
     """Wait for the responses to the last writes, so that none of them is executed after one of the next leader."""
     await stop.wait()
     await client.settle(SETTLE_TIMEOUT)
-
-
-def _counted_images(manager: Manager, defaults: Images) -> ImageCounts:
-    """The numbers of caches and proxies by their images. `defaults`: those of this release."""
-    caches = ((cr, live_image(workload, MEMCACHED)) for cr, workload in manager.with_workloads(MEMCACHEDS))
-    proxies = ((cr, live_image(workload, PROXY)) for cr, workload in manager.with_workloads(MEMCACHEDPROXIES))
-    return count_images(caches, defaults).with_others(count_images_of_proxies(proxies, defaults))
 
 
 def image_gauges(counts: ImageCounts) -> dict[str, int]:

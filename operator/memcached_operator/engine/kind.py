@@ -165,6 +165,8 @@ class ReconciledKind(WatchedKind):
     needs_budgets: Callable[[Object], bool] = lambda _: False
     """Whether the plan of an object must know the PodDisruptionBudgets of other owners in its namespace. They are then
     listed before it is made. A pure function."""
+    counts: Callable[[Object, Object | None], tuple[int, ...]] = lambda _cr, _live: ()
+    """Numbers of an object with its workload, or None, whose sums over all objects are metrics. A pure function."""
     restart: Callable[[Object], str] | None = None
     """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that
     costs. None if the kind has no such field."""

@@ -13,7 +13,6 @@ from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.runtime.fair_queue import Limits
 from memcached_operator.engine.runtime.queue import MAX_DELAY, Queue
 from memcached_operator.engine.runtime.tasks import background
-from memcached_operator.engine.writes.ownership import is_controlled_by
 from memcached_operator.findings.disruptions import disruption
 from memcached_operator.kube import labels
 from memcached_operator.kube.client import ApiClient, ApiError
@@ -118,14 +117,9 @@ class Manager:
         """Every stored object of a resource."""
         return self._store.list_objects(resource)
 
-    def with_workloads(self, resource: Resource) -> Iterator[tuple[Object, Object | None]]:
-        """Every stored object of a kind, each with the workload that it controls, or None. Empty for no kind."""
-        kind = self._kind_of(resource)
-        if kind is None:
-            return
-        for cr in self._store.list_objects(resource):
-            found = map(self._store.get, kind.workload_keys(key_of(resource, cr)))
-            yield cr, next((workload for workload in found if is_controlled_by(workload, cr)), None)
+    def counts(self) -> Iterable[tuple[int, ...]]:
+        """The numbers of every object, of which the sums are metrics."""
+        return self._reconciler.counts.values()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.

@@ -66,6 +66,8 @@ class Reconciler:
         self._queue = queue
         self._kinds = {kind.resource: kind for kind in kinds}
         self._knowledge: Known = {} if knowledge is None else knowledge
+        self.counts: dict[Key, tuple[int, ...]] = {}
+        """Of each object, as of its last reconcile: a scrape of metrics must not decode them all."""
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
         own_kinds = {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
@@ -146,6 +148,7 @@ class Reconciler:
     def _forget(self, key: Key) -> None:
         """Forget an object that does not exist any more."""
         self._deferred.discard(key)
+        self.counts.pop(key, None)
         for state in (self._status, self._causes, self._disruptions, self._strays):
             state.forget(key)
         self._applier.forget_deleted()
@@ -174,6 +177,8 @@ class Reconciler:
                 return AT_ONCE
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
+        workloads = map(snapshot.children.get, kind.workload_keys(key))
+        self.counts[key] = kind.counts(cr, next(filter(None, workloads), None))
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         outcome = Outcome(problems, plan.notices, plan.update, (*plan.interventions, *reverts.interventions))
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.

@@ -16,11 +16,13 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.memcached.containers import template_remedy
-from memcached_operator.memcached.desired.pods import APP_NAME
+from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
+from memcached_operator.memcached.images import image_counts
 from memcached_operator.memcached.interventions import restart
 from memcached_operator.memcached.plan import needs_budgets, plan_with
 from memcached_operator.memcached.status import status_with
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.images import live_image
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT
 from memcached_operator.parts.workloads.statefulset import STATEFULSET
 
@@ -47,6 +49,7 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
         owners=owners,
         updates_pods=True,
         needs_budgets=needs_budgets,
+        counts=lambda cr, live: image_counts(cr, live_image(live, CONTAINER), defaults),
         restart=restart,
         template_remedy=template_remedy,
     )

@@ -1,6 +1,6 @@
 """The images of a Memcached: known problems of them, and their numbers for metrics."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memcached_api.image import repository, variant
@@ -37,9 +37,9 @@ def problem_notice(spec: MemcachedSpec, image: str, meta: Object) -> Iterator[st
         )
 
 
-def count_images(objects: Iterable[tuple[Object, str]], defaults: Images) -> ImageCounts:
-    """The numbers of Memcacheds, each with the image in its workload. `defaults`: the images of this release."""
-    return images.count_images(objects, defaults, asks_for_agent, _has_problems)
+def image_counts(cr: Object, running: str, defaults: Images) -> ImageCounts:
+    """Count one Memcached. `running`: the image in its workload. `defaults`: the images of this release."""
+    return images.image_counts(cr, running, defaults, asks_for_agent, _has_problems)
 
 
 def _has_problems(spec: Mapping[str, Any], image: str) -> bool:

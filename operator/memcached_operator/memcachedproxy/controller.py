@@ -14,12 +14,14 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.memcachedproxy.containers import restart
-from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
+from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, CONTAINER
+from memcached_operator.memcachedproxy.images import image_counts
 from memcached_operator.memcachedproxy.plan import needs_budgets, plan_with
 from memcached_operator.memcachedproxy.references import REFERENCE
 from memcached_operator.memcachedproxy.status import RINGS, status_with
 from memcached_operator.memcachedproxy.target import POD_REFERENCE
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
+from memcached_operator.parts.images import live_image
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT
 
 MEMCACHEDPROXIES = Resource(GROUP, VERSION, KIND, PLURAL)
@@ -42,6 +44,7 @@ def memcachedproxy(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Re
         pod_references=(POD_REFERENCE,),
         listed=RINGS,
         needs_budgets=needs_budgets,
+        counts=lambda cr, live: image_counts(cr, live_image(live, CONTAINER), defaults),
         restart=restart,
         template_remedy=lambda _: text_of(METADATA),
     )

@@ -1,6 +1,6 @@
 """The images of a MemcachedProxy: known problems of them, and their numbers for metrics."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from memcached_api.image import Release, official_release, variant
@@ -28,9 +28,9 @@ def problem_notice(image: str, meta: Object) -> Iterator[str]:
         )
 
 
-def count_images(objects: Iterable[tuple[Object, str]], defaults: Images) -> ImageCounts:
-    """The numbers of MemcachedProxies, each with the image in its workload. `defaults`: the images of this release."""
-    return images.count_images(objects, defaults, asks_for_agent, lambda _, image: _old_release(image) is not None)
+def image_counts(cr: Object, running: str, defaults: Images) -> ImageCounts:
+    """Count one MemcachedProxy. `running`: the image in its workload. `defaults`: the images of this release."""
+    return images.image_counts(cr, running, defaults, asks_for_agent, lambda _, image: _old_release(image) is not None)
 
 
 def _old_release(image: str) -> Release | None:

@@ -71,35 +71,33 @@ def pinned_image(live: Object | None, annotation: str = PINNED_IMAGE_ANNOTATION)
 class ImageCounts(NamedTuple):
     """Numbers of objects, by their images. They are only reported, as metrics."""
 
-    outdated: int
+    outdated: int = 0
     """With a `spec.image` that is not the default."""
-    problems: int
+    problems: int = 0
     """With a workload that runs a memcached with known problems."""
-    outdated_agents: int
+    outdated_agents: int = 0
     """With an agent whose `spec.agent.image` is not the default."""
 
-    def with_others(self, others: "ImageCounts") -> "ImageCounts":
-        """The sum of the numbers of two kinds."""
-        return ImageCounts(*(one + other for one, other in zip(self, others, strict=True)))
 
-
-def count_images(
-    objects: Iterable[tuple[Object, str]],
+def image_counts(
+    obj: Object,
+    running: str,
     defaults: Images,
     asks_for_agent: Callable[[Mapping[str, Any]], bool],
     has_problems: Callable[[Mapping[str, Any], str], bool],
 ) -> ImageCounts:
-    """Count all in one walk over the objects, each with the image in its workload: a pause keeps that, or an annotation
-    pins it. Each is decoded when it is reached.
+    """Count one object. `running`: the image in its workload: a pause keeps that, or an annotation pins it.
 
     `defaults`: the images of this release. `asks_for_agent`: of a spec. `has_problems`: of a spec and that image.
     """
-    outdated = problems = outdated_agents = 0
-    for obj, running in objects:
-        spec = nested_map(obj, "spec")
-        outdated += spec.get("image", defaults.memcached) != defaults.memcached
-        problems += has_problems(spec, running)
-        outdated_agents += asks_for_agent(spec) and (
-            nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent
-        )
-    return ImageCounts(outdated, problems, outdated_agents)
+    spec = nested_map(obj, "spec")
+    return ImageCounts(
+        int(spec.get("image", defaults.memcached) != defaults.memcached),
+        int(has_problems(spec, running)),
+        int(asks_for_agent(spec) and nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent),
+    )
+
+
+def total(counts: Iterable[tuple[int, ...]]) -> ImageCounts:
+    """The sum of the numbers of all objects. Those of a kind without such numbers are empty."""
+    return ImageCounts(*map(sum, zip(*filter(None, counts), strict=True)))

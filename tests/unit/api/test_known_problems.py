@@ -6,7 +6,7 @@ import pytest
 
 from memcached_api.images import Images
 from memcached_api.known_problems import corrected, known_problems, sentence
-from memcached_operator.memcached.images import count_images
+from memcached_operator.memcached.images import image_counts
 
 
 @pytest.mark.parametrize(
@@ -48,5 +48,5 @@ def test_problems_are_those_of_the_release_and_of_what_the_cache_uses(
     ],
 )
 def test_caches_are_counted_by_the_image_that_their_workload_runs(spec: dict[str, Any], tag: str, counts: bool) -> None:
-    assert count_images([({"spec": spec}, f"memcached:{tag}")], Images()).problems == counts
-    assert count_images([({"spec": spec}, "")], Images()).problems == 0
+    assert image_counts({"spec": spec}, f"memcached:{tag}", Images()).problems == counts
+    assert image_counts({"spec": spec}, "", Images()).problems == 0

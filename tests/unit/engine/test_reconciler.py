@@ -15,7 +15,7 @@ from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.engine.writes.failed_requests import COOLDOWN
 from memcached_operator.engine.writes.reverts import Report, Reverts
 from memcached_operator.kube.client import ApiError
-from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
+from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
 from memcached_operator.memcached.addresses import owners
 from memcached_operator.parts.workloads.deployment import DEPLOYMENT
 from memcached_operator.world.sizes import Sizes
@@ -40,6 +40,12 @@ def child_named_after_owner(snapshot: Snapshot, now: object) -> Plan:
     """One Service with the name of its owner."""
     service = next(iter(child(snapshot, now).children or ()))
     return Plan(({**service, "metadata": {**service["metadata"], "name": snapshot.cr["metadata"]["name"]}},))
+
+
+def workload_of(_: Snapshot, __: object) -> Plan:
+    """A Deployment named `cache`."""
+    meta: Object = {"name": "cache", "namespace": "test", "labels": {}}
+    return Plan(({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": {"replicas": 1}},))
 
 
 def status_of(_: Snapshot, outcome: Outcome, __: object) -> DesiredStatus:
@@ -280,6 +286,29 @@ def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))
         assert known["_ineffective"] == {}
+
+    asyncio.run(run())
+
+
+def test_numbers_of_an_object_are_those_after_the_writes_and_end_with_it() -> None:
+    async def run() -> None:
+        store, key = whole_store(), Key(MEMCACHEDS, "test", "cache")
+        store.put(MEMCACHEDS, memcached())
+        kind = ReconciledKind(
+            resource=MEMCACHEDS,
+            app_name="memcached",
+            owns=(DEPLOYMENTS,),
+            workloads=(DEPLOYMENT,),
+            plan=workload_of,
+            status=status_of,
+            counts=lambda _, live: (1, int(live is not None)),
+        )
+        reconciler = Reconciler(Api().client, store, Queue[Key]("test"), [kind])
+        await reconciler.reconcile(key)
+        assert reconciler.counts == {key: (1, 1)}
+        store.remove(key, 10**9)
+        await reconciler.reconcile(key)
+        assert reconciler.counts == {}
 
     asyncio.run(run())
 

@@ -8,7 +8,7 @@ from memcached_api.images import Images
 from memcached_api.shared.monitoring import METRICS_PORT
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, PROMETHEUS_RULES, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
-from memcached_operator.memcached.images import count_images
+from memcached_operator.memcached.images import image_counts
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.world.knowledge import NOT_SERVED
 from unit.builders import NOW, owned, snapshot_of
@@ -140,7 +140,7 @@ OUTDATED: dict[str, tuple[list[Any], int]] = {
 
 @pytest.mark.parametrize(("objects", "count"), OUTDATED.values(), ids=OUTDATED.keys())
 def test_outdated(objects: list[Object], count: int) -> None:
-    assert count_images(((each, "") for each in objects), Images(NEW)).outdated == count
+    assert sum(image_counts(each, "", Images(NEW)).outdated for each in objects) == count
 
 
 AGENTS: dict[str, Any] = {"monitoring": {}, "image": OWN}
@@ -235,4 +235,4 @@ def test_outdated_agents_are_counted_only_where_there_are_agents() -> None:
         {**old, "monitoring": {}},
         {"monitoring": {}},
     ]
-    assert count_images([(cr_of(**each), "") for each in given], Images(agent=NEW)).outdated_agents == 1
+    assert sum(image_counts(cr_of(**each), "", Images(agent=NEW)).outdated_agents for each in given) == 1

@@ -1,4 +1,4 @@
-"""The metrics about images: counted in one walk over the Memcacheds."""
+"""The metrics about images."""
 
 import pytest
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
@@ -6,16 +6,16 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from memcached_api.images import Images
 from memcached_operator import metrics
 from memcached_operator.app import image_gauges
-from memcached_operator.memcached.images import count_images
+from memcached_operator.memcached.images import image_counts
 from memcached_operator.memcachedproxy import images as of_proxies
-from memcached_operator.parts.images import ImageCounts
+from memcached_operator.parts.images import ImageCounts, total
 from unit.builders import memcached as cr_of
 from unit.builders import memcachedproxy
 
 DEFAULTS = Images("example.com/memcached:2", "example.com/agent:2")
 
 
-def test_one_walk_counts_everything() -> None:
+def test_everything_is_counted() -> None:
     old = "memcached:1.6.38"
     objects = [
         (cr_of(), ""),
@@ -23,8 +23,9 @@ def test_one_walk_counts_everything() -> None:
         (cr_of(image="example.com/memcached:1", monitoring={}, agent={"image": "example.com/agent:1"}), old),
         (cr_of(monitoring={}, agent={"image": "example.com/agent:1"}), "memcached:1.6.45"),
     ]
-    assert count_images(iter(objects), DEFAULTS) == ImageCounts(outdated=2, problems=1, outdated_agents=2)
-    assert count_images([], DEFAULTS) == (0, 0, 0)
+    counts = [image_counts(*each, DEFAULTS) for each in objects]
+    assert total([*counts, ()]) == ImageCounts(outdated=2, problems=1, outdated_agents=2)
+    assert total([()]) == (0, 0, 0)
 
 
 def test_proxies_are_counted_like_caches() -> None:
@@ -34,9 +35,8 @@ def test_proxies_are_counted_like_caches() -> None:
         (memcachedproxy(tls={"secretName": "a"}, agent=agent), "memcached:1.6.45"),
         (memcachedproxy("front"), "memcached:1.6.44"),
     ]
-    counts = of_proxies.count_images(objects, DEFAULTS)
-    assert counts == ImageCounts(outdated=1, problems=1, outdated_agents=1)
-    assert counts.with_others(ImageCounts(1, 2, 3)) == ImageCounts(2, 3, 4)
+    counts = [of_proxies.image_counts(*each, DEFAULTS) for each in objects]
+    assert total(counts) == ImageCounts(outdated=1, problems=1, outdated_agents=1)
 
 
 def test_a_scrape_counts_once() -> None:

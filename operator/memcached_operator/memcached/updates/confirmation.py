@@ -53,7 +53,7 @@ class Wait(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Confirmation:
-    """The facts about a pod, its target, and the restarts of its update, at a time. What costs is computed at most once.
+    """The facts about a pod, its target and the restarts of its update, at a time. Costly ones are computed only once.
 
     `record`, `origin`: NO_RECORD and NO_ORIGIN without a valid one. `other_annotations`: those of the template that the
     pod does not have. `is_updated`: it has the revision of the target. `begun`: its record is of the update to the

@@ -190,6 +190,8 @@ class Reconciler:
         if not is_delayed:
             snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
             delay = await self._status.write(kind, key, snapshot, outcome)
+            if self._store.entry(key) is None:  # the write has found that it was deleted: its event is no news
+                return AT_ONCE
         # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
         if_applied = None if result.errors or result.terminating else plan.requeue_if_applied
         return next_in(

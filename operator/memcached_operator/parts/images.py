@@ -11,6 +11,7 @@ from memcached_api.annotations import PINNED_AGENT_ANNOTATION, PINNED_IMAGE_ANNO
 from memcached_api.image import is_reference
 from memcached_api.images import Images
 from memcached_api.shared.agent import Agent
+from memcached_api.values import is_object, nested_field
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 
 
@@ -90,11 +91,14 @@ def image_counts(
 
     `defaults`: the images of this release. `asks_for_agent`: of a spec. `has_problems`: of a spec and that image.
     """
-    spec = nested_map(obj, "spec")
+    spec: object = obj.get("spec") or {}
+    if not is_object(spec):  # another schema may have admitted it
+        return ImageCounts()
+    agent = nested_field(spec, "agent", "image")
     return ImageCounts(
         int(spec.get("image", defaults.memcached) != defaults.memcached),
         int(has_problems(spec, running)),
-        int(asks_for_agent(spec) and nested_map(spec, "agent").get("image", defaults.agent) != defaults.agent),
+        int(asks_for_agent(spec) and agent not in (None, defaults.agent)),
     )
 
 

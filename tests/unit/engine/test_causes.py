@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, cast
 
@@ -123,6 +124,28 @@ def test_reads_about_very_many_objects_have_a_rate_unless_statuses_wait_for_them
         for _ in range(100):
             await world.pass_time(0.1)
         assert len(world.reads) == 500 if reported else 10 * RATE <= len(world.reads) <= 10 * RATE + BURST
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_status_waits_for_no_reads_about_other_objects(*, started: bool) -> None:
+    """Nor for objects that are not late any more when they are read."""
+
+    async def scenario(world: World) -> None:
+        world.events = []
+        for number in range(1000):
+            snapshot = snapshot_of(memcached("cache"), pods=[stuck()])
+            key = Key(MEMCACHEDS, f"test-{number}", "cache")
+            world.causes.add_to(snapshot, key, NOW)
+            if started:
+                world.causes.add_to(replace(snapshot, pods=()), key, NOW)
+        await world.pass_time(0)
+        world.reconcile(stuck(), status=REPORTED)
+        await world.pass_time(0)
+        assert not world.causes.delays_status(KEY)
+        if started:
+            assert len(world.reads) == 1
 
     run(scenario)
 

@@ -28,6 +28,12 @@ def test_everything_is_counted() -> None:
     assert total([()]) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("spec", ["text", 3, [1], {"agent": ["x"], "monitoring": {}}, {"agent": 1, "image": 2}])
+def test_spec_that_another_schema_has_admitted_is_counted_without_an_error(spec: object) -> None:
+    for count in (image_counts, of_proxies.image_counts):
+        assert count({"spec": spec}, "memcached:1.6.45", DEFAULTS)[1:] == (0, 0)
+
+
 def test_proxies_are_counted_like_caches() -> None:
     agent = {"image": "example.com/agent:1"}
     objects = [

@@ -28,8 +28,8 @@ NAME: Final = "causes"
 """The name of the queue, and of its tasks."""
 
 READERS: Final = 2
-"""Maximum concurrent reads, one of each namespace: a slow one delays no status of the others. They run beside the
-reconciles, which a slow response must not delay."""
+"""Maximum concurrent reads for which a status waits, one of each namespace, and of the other ones: a slow one delays no
+status of the others. They run beside the reconciles, which a slow response must not delay."""
 
 PAUSE: Final = 15.0
 """Minimum seconds between two reads for one custom resource, whose pods may be replaced often."""
@@ -106,6 +106,7 @@ class _State:
     """The time before which nothing is read, because of the last read."""
     not_before: float = float("-inf")
     """The time before which nothing is read, because of an error. No status waits for a read meanwhile."""
+    is_reading: bool = False
 
     def update(self, rows: Iterable[Late], pods: AbstractSet[str], now: float) -> None:
         """Keep what is known of the objects that are late, or were late a short time ago, and forget the others.
@@ -169,6 +170,7 @@ class Causes:
         self._on_change = on_change
         self._retries = Retries(client, store)
         self._queue: Queue[Key] = Queue(NAME, lambda key: key.namespace, limits=Limits(1))
+        self._awaited: Queue[Key] = Queue(f"{NAME} of statuses", lambda key: key.namespace, limits=Limits(1))
         self._states: dict[Key, _State] = {}
         self._forbidden: set[str] = set()
         self._paced_until = float("-inf")
@@ -176,9 +178,10 @@ class Causes:
     async def run(self) -> None:
         """Read Events when they are needed, until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._queue.run_timers(), name=f"{NAME} timers")
-            for number in range(READERS):
-                group.create_task(self._run_reader(), name=f"{NAME} reader {number}")
+            for queue in (self._queue, self._awaited):
+                group.create_task(queue.run_timers(), name=f"{NAME} timers")
+                for number in range(READERS):
+                    group.create_task(self._run_reader(queue), name=f"{NAME} reader {number}")
 
     def add_to(self, snapshot: Snapshot, key: Key, now: datetime) -> Snapshot:
         """The snapshot of a custom resource with what is known. Schedules a read if more is needed."""
@@ -204,43 +207,53 @@ class Causes:
         """Remove the state of a custom resource."""
         self._states.pop(key, None)
         self._queue.forget(key)
+        self._awaited.forget(key)
 
     def _schedule(self, key: Key, state: _State) -> None:
         """Schedule the next read. Without a problem there is none: the first reconcile after the period reads."""
         if (at := state.next_read()) < float("inf"):
-            self._queue.add_after(key, at - _now())
+            queue = self._awaited if state.delays_status(_now()) else self._queue
+            queue.add_after(key, at - _now())
 
-    async def _run_reader(self) -> None:
+    async def _run_reader(self, queue: Queue[Key]) -> None:
         while True:
-            key = await self._queue.get()
+            key = await queue.get()
             try:
-                await self._pace(key)
+                if queue is self._queue:
+                    await self._pace(key)
                 await self._read_all(key)
-                self._queue.forget(key)
+                queue.forget(key)
             except Exception:
                 # A broad except at the outermost level: a defect that affects one object must not stop the process.
                 metrics.RECONCILE_PANICS.labels(NAME).inc()
-                delay = self._queue.retry(key, PAUSE)
+                delay = queue.retry(key, PAUSE)
                 if (state := self._states.get(key)) is not None:
                     state.fail(_now() + delay)
                 log.exception("%s: unexpected error in %s, please report it; retrying in %.1f s", key, NAME, delay)
                 self._on_change(key)  # whose status may wait for it
             finally:
-                self._queue.done(key)
+                queue.done(key)
 
     async def _pace(self, key: Key) -> None:
-        """Wait until RATE allows another read, unless a status waits for it."""
-        if self.delays_status(key):
+        """Wait until RATE allows another read, if one is due."""
+        state, now = self._states.get(key), _now()
+        if state is None or not state.due(now):
             return
-        now = _now()
         self._paced_until = max(self._paced_until, now - BURST / RATE) + 1 / RATE
         await asyncio.sleep(max(0.0, self._paced_until - now))
 
     async def _read_all(self, key: Key) -> None:
         """Read what is due of a custom resource."""
         state = self._states.get(key)
-        if state is None:
+        if state is None or state.is_reading:
             return
+        state.is_reading = True
+        try:
+            await self._read_due(key, state)
+        finally:
+            state.is_reading = False
+
+    async def _read_due(self, key: Key, state: _State) -> None:
         due = state.due(_now())
         has_changed = False
         for entry in due:

@@ -70,7 +70,7 @@ def with_transition_times(old: Iterable[Condition], new: Iterable[Condition], no
         old_condition = before.get(condition["type"])
         same = old_condition is not None and old_condition.get("status") == condition["status"]
         since = old_condition.get("lastTransitionTime") if old_condition is not None and same else None
-        message = truncate(texts.line(condition["message"]))
+        message = truncate(texts.line(condition.get("message", "")))
         result.append({**condition, "message": message, "lastTransitionTime": since or timestamp(now)})
     return result
 

@@ -51,10 +51,11 @@ def equivalents() -> dict[str, str]:
 
 
 def store(rows: Iterable[Row], file: Path = MATRIX) -> None:
-    """Add rows to the stored matrix, or replace them: the results only, sorted."""
+    """Add rows to the stored matrix, or replace their levels: the results only, sorted."""
     kept = {key(row): row for row in read(file)}
     for row in rows:
-        kept[key(row)] = {name: row[name] for name in ("id", "place", *LEVELS) if name in row}
+        merged = {**kept.get(key(row), {}), **row}
+        kept[key(row)] = {name: merged[name] for name in ("id", "place", *LEVELS) if name in merged}
     lines = sorted(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in kept.values())
     file.write_text("".join(f"{line}\n" for line in lines))
 

@@ -201,7 +201,7 @@ async def restart(env: Environment) -> Figures:
     objects = await env.objects()
     before, started = len(env.trail.writes(OPERATOR)), time.monotonic()
     async with operator(env) as worker:
-        await _wait_reconciled(worker.program, objects)
+        await wait_reconciled(worker.program, objects)
         seconds = time.monotonic() - started
         await env.wait_quiet(IDLE_AFTER, OPERATOR)
         return {
@@ -221,15 +221,16 @@ async def takeover(env: Environment, number: int) -> float:
             await asyncio.sleep(LEASE_READ)
             started = time.monotonic()
             leader.program.stop(number)
-            await _wait_reconciled(standby, objects)
+            await wait_reconciled(standby, objects)
             taken = time.monotonic() - started
             standby.stop()
     return taken
 
 
-async def _wait_reconciled(program: Program, objects: int) -> None:
+async def wait_reconciled(program: Program, reconciles: int) -> None:
+    """Wait until a process has made so many reconciles."""
     await wait_until(
-        lambda: program.metric("controller_runtime_reconcile_total") >= objects,
+        lambda: program.metric("controller_runtime_reconcile_total") >= reconciles,
         LIMIT,
         "all objects are reconciled",
         0.1,

@@ -1,6 +1,5 @@
 """A leader with very many objects: memory, start, resync, and a failure of nodes that changes many pods at once."""
 
-import asyncio
 import time
 from datetime import UTC, datetime
 from functools import partial
@@ -8,7 +7,7 @@ from typing import Any, Final
 
 from bench import load, rounds
 from bench.environment import LOGS, Environment, open_environment
-from bench.programs import controller, wait_until
+from bench.programs import controller
 from bench.rounds import IDLE_AFTER, OPERATOR, Figures, Worker
 from bench.scenarios import Report
 from integration.control_plane import ControlPlane, without_controllers
@@ -35,7 +34,7 @@ async def measure(plane: ControlPlane, count: int, report: Report) -> Figures:
         async with open_environment(plane) as env:
             async with rounds.operator(env) as worker:
                 namespaces, figures = await _grow(env, worker, count, report)
-                figures |= await _failure(env.client, worker, namespaces[: int(AFFECTED * len(namespaces))], report)
+                figures |= await _failure(env, worker, namespaces[: int(AFFECTED * len(namespaces))], report)
             report("start")
             figures |= {f"start: {name}": value for name, value in (await rounds.restart(env)).items()}
             report("resync")
@@ -60,28 +59,29 @@ async def _grow(env: Environment, worker: Worker, count: int, report: Report) ->
 
 async def _resync(env: Environment) -> Figures:
     """The CPU of a resync, after a start."""
-    objects, total = await env.objects(), "controller_runtime_reconcile_total"
+    objects = await env.objects()
     with controller(env.plane.kubeconfig, LOGS / "controller.log", f"--sync-period={SYNC}") as program:
-        await wait_until(lambda: program.metric(total) >= objects, rounds.LIMIT, "the objects are reconciled")
+        await rounds.wait_reconciled(program, objects)
         used = program.cpu()
-        await wait_until(lambda: program.metric(total) >= 2 * objects, rounds.LIMIT, "the objects are resynced")
+        await rounds.wait_reconciled(program, 2 * objects)
         return {"resync: CPU, s": program.cpu() - used, "resync: RSS, MiB": program.rss()}
 
 
-async def _failure(client: ApiClient, worker: Worker, namespaces: list[str], report: Report) -> Figures:
+async def _failure(env: Environment, worker: Worker, namespaces: list[str], report: Report) -> Figures:
     """Give each object of these namespaces a ready pod, then let all of them fail at once."""
     report(f"{len(namespaces) * NAMESPACE:,} pods")
+    client = env.client
     places = [f"{namespace}/{name}" for namespace in namespaces for name in load.names(NAMESPACE)]
     for namespace in namespaces:
         account = {"metadata": {"name": "default"}}
         await client.request("POST", SERVICE_ACCOUNTS.path(namespace), account)
     await load.by_clients(partial(_create_pod, client), places)
     await load.by_clients(partial(_set_ready, client, ready=1), places)
-    await _settle(worker)
+    await env.wait_quiet(IDLE_AFTER, OPERATOR)
     used, started = worker.program.cpu(), time.monotonic()
     await load.by_clients(partial(_set_ready, client, ready=0), places)
     posted = time.monotonic() - started
-    await _settle(worker)
+    await env.wait_quiet(IDLE_AFTER, OPERATOR)
     return {
         "failure of nodes: posted, s": posted,
         "failure of nodes: current, s": time.monotonic() - started - IDLE_AFTER,
@@ -117,12 +117,3 @@ async def _set_ready(client: ApiClient, place: str, *, ready: int) -> None:
     counts = dict.fromkeys(("readyReplicas", "availableReplicas"), ready) | {"unavailableReplicas": 1 - ready}
     status = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, **counts}
     await client.request("PATCH", DEPLOYMENTS.path(namespace, name, "status"), {"status": status}, MERGE_PATCH)
-
-
-async def _settle(worker: Worker) -> None:
-    """Wait until the operator makes no reconcile for IDLE_AFTER."""
-    last, since = worker.reconciles(), time.monotonic()
-    while time.monotonic() - since < IDLE_AFTER:
-        await asyncio.sleep(0.25)
-        if (now := worker.reconciles()) != last:
-            last, since = now, time.monotonic()

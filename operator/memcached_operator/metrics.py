@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 
 class CountedTogether(Collector):
-    """Gauges whose values one function counts, so that a scrape walks over the objects once.
+    """Gauges whose values one function sums up, once per scrape.
 
     `descriptions`: the description of each gauge, by its name.
     """

@@ -1,6 +1,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -67,6 +68,21 @@ def defective(snapshot: Snapshot, _: object) -> Plan:
     return Plan(())
 
 
+def counts_of(_: Object, live: Object | None) -> tuple[int, ...]:
+    """One object, and its workload if it has one."""
+    return 1, int(live is not None)
+
+
+KIND = ReconciledKind(
+    resource=MEMCACHEDS,
+    app_name="memcached",
+    owns=(SERVICES,),
+    workloads=(DEPLOYMENT,),
+    plan=child,
+    status=status_of,
+)
+"""A kind whose objects have one Service."""
+
 Scenario = Callable[[Queue[Key]], Awaitable[None]]
 
 
@@ -81,15 +97,7 @@ def run_scenario(api: Api, scenario: Scenario, *objects: Object, plan: Any = chi
 
     async def run() -> None:
         cache = whole_store()
-        kind = ReconciledKind(
-            resource=MEMCACHEDS,
-            app_name="memcached",
-            owns=(SERVICES,),
-            workloads=(DEPLOYMENT,),
-            plan=plan,
-            status=status_of,
-            owners=owners,
-        )
+        kind = replace(KIND, plan=plan, owners=owners)
         queue = Queue[Key]("test", limits=Limits(size=Sizes(cache, [kind]).of))
         for obj in objects or (memcached(),):
             cache.put(MEMCACHEDS, api.add(MEMCACHEDS, obj))
@@ -142,15 +150,7 @@ def test_status_of_an_object_that_is_deleted_while_its_children_are_written_is_n
     cache, queue = whole_store(), Queue[Key]("test")
     api = Api(always={"create": lambda: cast("None", cache.remove(KEY, 10**9))})
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
-    kind = ReconciledKind(
-        resource=MEMCACHEDS,
-        app_name="memcached",
-        owns=(SERVICES,),
-        workloads=(DEPLOYMENT,),
-        plan=child,
-        status=status_of,
-        owners=owners,
-    )
+    kind = replace(KIND, owners=owners)
     reconciler = Reconciler(api.client, cache, queue, [kind])
     assert asyncio.run(reconciler.reconcile(KEY)) == "requeue"
     assert api.statuses == []
@@ -161,15 +161,7 @@ def test_denied_read_of_an_object_is_not_repeated_at_each_event(monkeypatch: pyt
     """An object whose child was deleted is read before the child is created again."""
     cache, api = whole_store(), Api(always={"get": raising(FORBIDDEN)})
     cache.put(MEMCACHEDS, api.add(MEMCACHEDS, {**memcached(), "status": {"observedGeneration": 1, "conditions": []}}))
-    kind = ReconciledKind(
-        resource=MEMCACHEDS,
-        app_name="memcached",
-        owns=(SERVICES,),
-        workloads=(DEPLOYMENT,),
-        plan=child,
-        status=status_of,
-        owners=owners,
-    )
+    kind = replace(KIND, owners=owners)
     reconciler = Reconciler(api.client, cache, Queue[Key]("test"), [kind])
 
     def reconcile() -> None:
@@ -242,14 +234,11 @@ def test_object_is_reconciled_again_when_its_state_may_change(
     async def run() -> None:
         cache, queue, api = whole_store(), Queue[Key]("test"), Api()
         cache.put(MEMCACHEDS, api.add(MEMCACHEDS, memcached()))
-        kind = ReconciledKind(
-            resource=MEMCACHEDS,
-            app_name="memcached",
-            owns=(SERVICES,),
-            workloads=(DEPLOYMENT,),
-            plan=lambda _, __: plan,
-            status=status_of,
-        )
+
+        def planned(_: Snapshot, __: object) -> Plan:
+            return plan
+
+        kind = replace(KIND, plan=planned)
         reconciler = Reconciler(api.client, cache, queue, [kind])
         monkeypatch.setattr(Reverts, "report", reported)
         assert await reconciler.reconcile(KEY) == "requeue_after"
@@ -273,15 +262,7 @@ def test_most_severe_error_is_reported(errors: list[ApiError], expected: ApiErro
 
 def test_records_of_the_children_of_a_deleted_object_are_removed() -> None:
     async def run() -> None:
-        kind = ReconciledKind(
-            resource=MEMCACHEDS,
-            app_name="memcached",
-            owns=(SERVICES,),
-            workloads=(DEPLOYMENT,),
-            plan=child,
-            status=status_of,
-        )
-        reconciler = Reconciler(Api().client, whole_store(), Queue[Key]("test"), [kind])
+        reconciler = Reconciler(Api().client, whole_store(), Queue[Key]("test"), [KIND])
         known = cast("dict[str, dict[Key, str]]", vars(vars(reconciler)["_applier"]))
         known["_ineffective"][Key(SERVICES, "test", "cache")] = "effect"
         await reconciler.reconcile(Key(MEMCACHEDS, "test", "cache"))
@@ -296,15 +277,7 @@ def test_numbers_of_an_object_are_those_after_the_writes_and_end_with_it() -> No
     async def run() -> None:
         store, key = whole_store(), Key(MEMCACHEDS, "test", "cache")
         store.put(MEMCACHEDS, memcached())
-        kind = ReconciledKind(
-            resource=MEMCACHEDS,
-            app_name="memcached",
-            owns=(DEPLOYMENTS,),
-            workloads=(DEPLOYMENT,),
-            plan=workload_of,
-            status=status_of,
-            counts=lambda _, live: (1, int(live is not None)),
-        )
+        kind = replace(KIND, owns=(DEPLOYMENTS,), plan=workload_of, counts=counts_of)
         queue = Queue[Key]("test")
         reconciler = Reconciler(Api().client, store, queue, [kind])  # which does not have the object
         await reconciler.reconcile(key)
@@ -353,15 +326,7 @@ def test_other_work_runs_between_reconciles_that_make_no_request(workers: int) -
         for obj in WITH_STATUS:
             cache.put(MEMCACHEDS, obj)
             queue.add(key_of(MEMCACHEDS, obj))
-        kind = ReconciledKind(
-            resource=MEMCACHEDS,
-            app_name="memcached",
-            owns=(SERVICES,),
-            workloads=(DEPLOYMENT,),
-            plan=recorded,
-            status=unchanged,
-            owners=owners,
-        )
+        kind = replace(KIND, plan=recorded, status=unchanged, owners=owners)
         working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers))
         async with asyncio.timeout(5):
             while len([event for event in events if event != "other work"]) < len(MANY):
@@ -389,15 +354,7 @@ def test_namespace_of_a_reconcile_that_takes_long_pauses() -> None:
         elsewhere["metadata"]["namespace"] = "other"
         for obj in (*MANY[:2], elsewhere):
             cache.put(MEMCACHEDS, obj)
-        kind = ReconciledKind(
-            resource=MEMCACHEDS,
-            app_name="memcached",
-            owns=(SERVICES,),
-            workloads=(DEPLOYMENT,),
-            plan=slow,
-            status=status_of,
-            owners=owners,
-        )
+        kind = replace(KIND, plan=slow, owners=owners)
         working = asyncio.create_task(Reconciler(Api().client, cache, queue, [kind]).run(workers=2))
         queue.add(key_of(MEMCACHEDS, MANY[0]))
         async with asyncio.timeout(5):

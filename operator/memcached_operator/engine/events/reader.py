@@ -170,7 +170,7 @@ class Causes:
         self._on_change = on_change
         self._retries = Retries(client, store)
         self._queue: Queue[Key] = Queue(NAME, lambda key: key.namespace, limits=Limits(1))
-        self._awaited: Queue[Key] = Queue(f"{NAME} of statuses", lambda key: key.namespace, limits=Limits(1))
+        self._awaited: Queue[Key] = Queue(f"awaited {NAME}", lambda key: key.namespace, limits=Limits(1))
         self._states: dict[Key, _State] = {}
         self._forbidden: set[str] = set()
         self._paced_until = float("-inf")

@@ -215,8 +215,8 @@ class Confirmation:
     @cached_property
     def restarted_in(self) -> float:
         """Seconds for which a container that has just ended delays a change, whose restart could be taken for its."""
-        ends = (status.state.terminated for status in self.pod.status.container_statuses)
-        times = [past_time(end.finished_at, self.now) for end in ends if end is not None]
+        states = (status.state.terminated for status in self.pod.status.container_statuses)
+        times = [past_time(end.finished_at, self.now) for end in states if end is not None]
         return max([0.0, *((RESTARTING - (self.now - at)).total_seconds() for at in times if at is not None)])
 
     @cached_property
@@ -302,10 +302,8 @@ def _image_failure(pod: Pod, name: str, record: UpdateRecord) -> str:
 
 def _stopped(pod: Pod, agent: str) -> str:
     """The problem of an agent that does not run although it must restart memcached."""
-    status, problem = (
-        pod.container_status(agent),
-        f"its container {agent}, which restarts memcached with the new arguments,",
-    )
+    status = pod.container_status(agent)
+    problem = f"its container {agent}, which restarts memcached with the new arguments,"
     if status.has_run:
         return f"{problem} is not running; see {failures.logs(pod, agent, previous=True)}. {REPLACE_IT}"
     cause = status.waiting.message or status.waiting.reason or "no reason given"

@@ -1,5 +1,6 @@
 """A fake cluster for the commands. kubectl responds from a directory, memcached listens on loopback."""
 
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from click.testing import CliRunner
 
 from kubectl_memcached.cli import cli
 from kubectl_memcached.errors import PluginError
+from kubectl_memcached.memcached.connection import TIMEOUT
 from support import stub_memcached
 from support.fake_kubectl import FakeKubectl
 from support.stub_memcached import Stub
@@ -88,3 +90,14 @@ def run(world: World, monkeypatch: pytest.MonkeyPatch) -> Generator[Run]:
             return invoked(words, text)
 
         yield invoke
+        _wait_for_pods()
+
+
+def _wait_for_pods() -> None:
+    """Wait until no thread of a command that ended early, with one error for all pods, reads a pod any more.
+
+    Without their memcached, these threads would make other messages, during the next test.
+    """
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join(TIMEOUT)

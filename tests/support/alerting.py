@@ -230,6 +230,20 @@ FIRING: Final[Mapping[str, Case]] = {
         },
         interval=30,
     ),
+    "extstore loses items that memcached counts as hits": Case(
+        {
+            **_week(9, 3600, 3240),
+            f"memcached_extstore_misses_total{{{POD}}}": f"0+0x{48 * 9} 1440+1440x12",
+        },
+        9 * 1440 + 240,
+        {
+            "MemcachedHitRatioLow": (
+                CACHE,
+                "The hit ratio of shop/sessions is 50%, less than 80 % of its average in the last week.",
+            ),
+        },
+        interval=30,
+    ),
     "more than 80 % of the connections": Case(
         _connections(900),
         30,

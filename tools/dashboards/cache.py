@@ -45,7 +45,7 @@ SATURATION: Final = Row(
             "Memory of items",
             "Memory that the items of each server use, and the limit. A full cache is normal: then it evicts items.",
             queries=[
-                *by_pod(f"memcached_current_bytes{{{SELECTED}}}"),
+                *by_pod(caches.ITEMS),
                 Query(f"min(memcached_limit_bytes{{{SELECTED}}})", "lowest limit"),
             ],
             unit=Unit.BYTES,

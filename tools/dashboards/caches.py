@@ -7,10 +7,13 @@ from dashboards.selectors import AGENT, SELECTED, false, rate
 from memcached_operator.memcached.alerts import caches
 
 GETS: Final = rate("memcached_commands_total", caches.GETS)
-HITS: Final = rate("memcached_commands_total", f'{caches.GETS},status="hit"')
+HITS: Final = f"""{rate("memcached_commands_total", f'{caches.GETS},status="hit"')} or -{rate(caches.LOST)}"""
+"""Two vectors without a common series: the second one has the gets that the first one should not count."""
 EVICTIONS: Final = rate("memcached_items_evicted_total")
 REFUSED: Final = rate("memcached_connections_rejected_total")
-MEMORY: Final = f"memcached_current_bytes{{{SELECTED}}} / memcached_limit_bytes{{{SELECTED}}}"
+ITEMS: Final = f"sum without (slab) (memcached_slab_mem_requested_bytes{{{SELECTED}}})"
+"""Bytes of the items in memory. `memcached_current_bytes` includes those that extstore has on a disk."""
+MEMORY: Final = f"{ITEMS} / memcached_limit_bytes{{{SELECTED}}}"
 CONNECTIONS: Final = f"memcached_current_connections{{{SELECTED}}} / memcached_agent_usable_connections{{{SELECTED}}}"
 EVICTED_AGE: Final = (
     f"memcached_slab_items_evicted_time_seconds{{{SELECTED}}} and ({rate('memcached_slab_items_evicted_total')} > 0)"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.stats import Statistics, Stats, hits, misses, number
+from memcached_agent.memcached.stats import Statistics, Stats, gets, number
 
 OVERHEAD: Final = 64
 """Bytes of an item besides its value, about: the header, a short key and the line end."""
@@ -48,12 +48,13 @@ class Chunks(NamedTuple):
 def counters(statistics: Statistics) -> Counters:
     """The counters in these statistics."""
     general, sizes = statistics.general, _sizes(statistics)
+    requested = gets(general)
     used = _bytes(sizes, statistics.slabs, "used_chunks")
     cold = _bytes(sizes, statistics.items, "number_cold")
     return Counters(
-        gets=hits(general) + misses(general),
-        hits=hits(general),
-        misses=misses(general),
+        gets=requested.total,
+        hits=requested.hits,
+        misses=requested.misses,
         inserted=_integer(general, "curr_items") + sum(_integer(general, name) for name in FREED),
         evictions=_integer(general, "evictions"),
         cold_hits=sum(_integer(stats, "hits_to_cold") for stats in statistics.items.values()),

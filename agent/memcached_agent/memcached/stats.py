@@ -18,11 +18,46 @@ MISSES: Final = ("get_misses", "touch_misses")
 memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
 A `touch` therefore counts as a get. `cmd_get` and `cmd_touch` do not say which gets were hits.
 """
+LOST: Final = "miss_from_extstore"
+"""The gets among those hits whose item extstore no longer had on its disk, as clients saw.
+
+memcached 1.6.18 to 1.6.45 counts a hit when it finds the header in memory, before it reads the disk.
+"""
 
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
 
 Stats = dict[str, str]
 """Values by name, as memcached prints them."""
+
+
+class Gets(NamedTuple):
+    """The gets since memcached started. None of these counters falls before `stats reset` or a restart.
+
+    `found`: those that memcached counted as hits. `missed`: as misses. `lost`: those of `found` that got no item.
+    """
+
+    found: int = 0
+    missed: int = 0
+    lost: int = 0
+
+    @property
+    def total(self) -> int:
+        """All gets."""
+        return self.found + self.missed
+
+    @property
+    def hits(self) -> int:
+        """The gets that got an item. memcached counts a get before it is lost, so this can fall between two samples."""
+        return max(0, self.found - self.lost)
+
+    @property
+    def misses(self) -> int:
+        """The gets that got no item."""
+        return self.total - self.hits
+
+    def since(self, before: "Gets") -> "Gets":
+        """The gets since an earlier sample."""
+        return Gets(*(now - then for now, then in zip(self, before, strict=True)))
 
 
 class Statistics(NamedTuple):
@@ -83,14 +118,9 @@ def number(text: str | None) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else WORDS.get(text)
 
 
-def hits(general: Stats) -> int:
-    """The gets that found an item, in a reply to `stats`. A missing value counts as 0."""
-    return _total(general, HITS)
-
-
-def misses(general: Stats) -> int:
-    """The gets that found no item, in a reply to `stats`. A missing value counts as 0."""
-    return _total(general, MISSES)
+def gets(general: Stats) -> Gets:
+    """The gets in a reply to `stats`. A missing value counts as 0."""
+    return Gets(_total(general, HITS), _total(general, MISSES), _total(general, (LOST,)))
 
 
 def _total(general: Stats, names: Iterable[str]) -> int:

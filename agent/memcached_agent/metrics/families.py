@@ -6,7 +6,7 @@ A sample is left out if memcached does not report its value, or reports somethin
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.stats import Statistics, Stats, number
+from memcached_agent.memcached.stats import LOST, Statistics, Stats, number
 from memcached_agent.metrics.exposition import Family, Labels, Metric
 
 MAX_VERSION_LENGTH: Final = 64
@@ -121,6 +121,20 @@ EXTSTORE: Final = (
     gauge("extstore_io_queue_depth", "extstore_io_queue", "Requests in the queue of extstore."),
 )
 """From `stats`. memcached reports them if extstore is enabled."""
+EXTSTORE_ONLY: Final = (
+    counter("extstore_gets_total", "get_extstore", "Gets whose item was read from extstore."),
+    counter("extstore_gets_aborted_total", "get_aborted_extstore", "Gets whose read from extstore was given up."),
+    counter("extstore_gets_oom_total", "get_oom_extstore", "Gets that failed because no memory was free to read."),
+    counter("extstore_misses_total", LOST, "Gets that memcached counted as hits, and whose item extstore had lost."),
+    counter("extstore_bad_checksums_total", "badcrc_from_extstore", "Items read from extstore with a wrong checksum."),
+    counter("extstore_recached_total", "recache_from_extstore", "Items that moved from extstore to memory again."),
+    gauge(
+        "extstore_memory_pressure_percent",
+        "extstore_memory_pressure",
+        "Percent of the memory for small items and for the headers of items in extstore.",
+    ),
+)
+"""From `stats`. memcached_exporter has none of these metrics."""
 PROXY: Final = (
     counter("proxy_conn_requests_total", "proxy_conn_requests", "Requests that clients sent to the proxy."),
     counter("proxy_conn_errors_total", "proxy_conn_errors", "Errors of connections in the proxy."),
@@ -187,7 +201,9 @@ def families(statistics: Statistics) -> Iterator[Family]:
     general, settings, items, slabs, totals, _ = statistics
     yield Family(UP, [((), 1)])
     yield Family(VERSION, [((("version", general.get("version", "")[:MAX_VERSION_LENGTH]),), 1)])
-    yield from _plain(GENERAL + EXTSTORE + PROXY, general | _sets(general, "cas_misses", "cas_hits", "cas_badval"))
+    yield from _plain(
+        GENERAL + EXTSTORE + EXTSTORE_ONLY + PROXY, general | _sets(general, "cas_misses", "cas_hits", "cas_badval")
+    )
     yield from _plain(PROXY_ONLY if "proxy_backend_total" in general else (), general)
     yield from _plain(TOTALS, totals)
     yield from _plain(SETTINGS, settings)

@@ -2,7 +2,7 @@
 
 from typing import Final, Literal, NamedTuple
 
-from memcached_agent.memcached.stats import Stats, hits, misses, number
+from memcached_agent.memcached.stats import Gets, Stats, gets, number
 from memcached_agent.pod import fields
 
 WHOLE: Final = 10_000
@@ -30,8 +30,7 @@ class Seen(NamedTuple):
     started: int
     time: int
     cpu: int
-    hits: int
-    misses: int
+    gets: Gets
 
 
 class ProcessRecord(NamedTuple):
@@ -63,7 +62,7 @@ def seen(stats: Stats) -> Seen:
 
     pid, time = int(value("pid")), int(value("time"))
     cpu = round(1000 * (value("rusage_user") + value("rusage_system")))
-    return Seen(pid, max(0, time - int(value("uptime"))), time, cpu, hits(stats), misses(stats))
+    return Seen(pid, max(0, time - int(value("uptime"))), time, cpu, gets(stats))
 
 
 def is_same(record: ProcessRecord, process: Seen) -> bool:

@@ -45,7 +45,7 @@ class Warmth:
         if before is None or not record.is_same(before, process):
             self._samples = ()
         self._time = process.time
-        self._samples = window.add(self._samples, window.Sample(self._clock(), process.hits, process.misses))
+        self._samples = window.add(self._samples, window.Sample(self._clock(), process.gets))
         record_now = self._decided(record.follow(before, process))
         return decision.with_ratio(record_now, self._window())
 

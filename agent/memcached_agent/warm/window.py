@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from memcached_agent.memcached.stats import Gets
+
 MINUTE: Final = 60.0
 """Seconds over which a hit ratio is measured."""
 MAX_GAP: Final = 15.0
@@ -12,11 +14,10 @@ MAX_SAMPLES: Final = 64
 
 
 class Sample(NamedTuple):
-    """The hits and misses of the gets since memcached started, at a time in seconds of a clock that is never set."""
+    """The gets since memcached started, at a time in seconds of a clock that is never set."""
 
     at: float
-    hits: int
-    misses: int
+    gets: Gets
 
 
 Samples = tuple[Sample, ...]
@@ -41,7 +42,7 @@ def add(samples: Samples, new: Sample) -> Samples:
 
     Counters that went back, as after `stats reset`, and a gap make the samples start again.
     """
-    if samples and (new.hits < samples[-1].hits or new.misses < samples[-1].misses):
+    if samples and min(new.gets.since(samples[-1].gets)) < 0:
         return (new,)
     recent = [*(sample for sample in samples if new.at - sample.at <= MINUTE + MAX_GAP), new]
     while len(recent) > 1 and new.at - recent[1].at >= MINUTE:
@@ -54,5 +55,5 @@ def window(samples: Sequence[Sample]) -> Window:
     if not samples:
         return Window(0.0, 0, 0)
     first, last = samples[0], samples[-1]
-    hits, misses = last.hits - first.hits, last.misses - first.misses
-    return Window(last.at - first.at, hits, hits + misses)
+    gets = last.gets.since(first.gets)
+    return Window(last.at - first.at, gets.hits, gets.total)

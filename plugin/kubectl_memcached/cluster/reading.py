@@ -38,7 +38,7 @@ def read(kubectl: Kubectl, pod: Pod, secrets: Secrets) -> Reading:
 def _counters(opened: Session) -> tuple[Stats, Stats, str]:
     try:
         with opened.memcached() as memcached:
-            return parse_stats(memcached.lines("stats")), parse_stats(memcached.lines("stats settings")), ""
+            return memcached.statistics(), parse_stats(memcached.lines("stats settings")), ""
     except PluginError as error:
         return {}, {}, str(error)
 

@@ -20,7 +20,7 @@ from kubectl_memcached.memcached.connection import Connection, MemcachedError
 from kubectl_memcached.model import units
 from kubectl_memcached.model.pods import Pod
 from kubectl_memcached.model.statistics import rates
-from kubectl_memcached.model.statistics.replies import Stats, parse_stats
+from kubectl_memcached.model.statistics.replies import Stats
 from kubectl_memcached.progress import progress
 
 INTERVAL: Final = 2.0
@@ -63,7 +63,7 @@ class Watched:
             if self._connection is None:
                 opened = self._stack.enter_context(session(self._kubectl, self.pod, self._secrets))
                 self._connection = self._stack.enter_context(opened.memcached())
-            return time.monotonic(), parse_stats(self._connection.lines("stats"))
+            return time.monotonic(), self._connection.statistics()
         except MemcachedError as error:
             raise PluginError(f"memcached of {self.pod.name} {error}", ExitCode.POD) from None
 

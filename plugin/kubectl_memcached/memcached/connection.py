@@ -8,7 +8,14 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Final, Self
 
-from kubectl_memcached.model.statistics.replies import LIMIT_REACHED, UNAUTHENTICATED
+from kubectl_memcached.model.statistics.replies import (
+    EXTSTORE,
+    LIMIT_REACHED,
+    UNAUTHENTICATED,
+    Stats,
+    parse_stats,
+    with_items,
+)
 
 TIMEOUT: Final = 10.0
 """Seconds to connect, and from a command to the next part of its reply."""
@@ -80,6 +87,11 @@ class Connection:
         while not reply or (reply[-1] not in _LAST and not reply[0].startswith(_ERRORS)):
             reply.append(self._until(b"\r\n"))
         return b"".join(reply).decode("utf-8", "replace")
+
+    def statistics(self) -> Stats:
+        """The reply to `stats`. With extstore, it includes the memory of the items."""
+        stats = parse_stats(self.lines("stats"))
+        return with_items(stats, parse_stats(self.lines("stats items"))) if EXTSTORE in stats else stats
 
     def logged(self, seconds: float, stopped: threading.Event) -> Generator[bytes]:
         """Whole lines of the log after a reply of `OK` to `watch`, for so many seconds or until the event is set.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memcached_agent.memcached.stats import parse_stats as parse_stats
+from memcached_agent.memcached.stats import Gets, parse_stats
 from memcached_agent.pod import fields, record
 from memcached_agent.pod.record import ProcessRecord, Seen
 from memcached_agent.warm import decision, gate, window
@@ -69,11 +69,11 @@ def test_fields_are_read_as_they_were_written(expected: dict[str, int]) -> None:
     assert fields.parse_fields(fields.render(expected)) == expected
 
 
-def sampled(*samples: tuple[float, int, int]) -> Window:
-    """What these samples show."""
+def sampled(*samples: tuple[float, int, int] | tuple[float, int, int, int]) -> Window:
+    """What these samples show: the time, and the gets."""
     found: window.Samples = ()
-    for each in samples:
-        found = window.add(found, Sample(*each))
+    for at, *gets in samples:
+        found = window.add(found, Sample(at, Gets(*gets)))
     return window.window(found)
 
 
@@ -87,9 +87,16 @@ def test_window_is_the_last_minute() -> None:
     assert sampled((0, 10**6, 0), *((5.0 * each, 10**6, each) for each in range(1, 20))).ratio == 0
 
 
+def test_gets_of_lost_items_are_no_hits() -> None:
+    """memcached counts a get as a hit before it reads the item from the disk, maybe in the window before."""
+    assert sampled((0, 100, 10, 1), (5, 200, 20, 41)) == Window(5, 60, 110)
+    assert sampled((0, 100, 10, 1), (5, 101, 10, 3)) == Window(5, 0, 1)
+
+
 def test_window_starts_again() -> None:
     assert sampled((0, 100, 100), (5, 200, 200), (10, 5, 5)) == Window(0, 0, 0), "stats reset"
     assert sampled((0, 100, 100), (5, 200, 200), (10, 200, 5)) == Window(0, 0, 0), "fewer misses"
+    assert sampled((0, 100, 100, 9), (5, 200, 200, 9), (10, 300, 300, 8)) == Window(0, 0, 0), "fewer lost items"
     assert sampled((0, 100, 100), (5, 200, 200), (300, 400, 400)) == Window(0, 0, 0), "the agent was paused"
 
 
@@ -99,22 +106,22 @@ def test_window_is_bounded(steps: list[tuple[float, int, int]]) -> None:
     at, hits, misses = 0.0, 0, 0
     for seconds, more_hits, more_misses in steps:
         at, hits, misses = at + seconds, hits + more_hits, misses + more_misses
-        found = window.add(found, Sample(at, hits, misses))
+        found = window.add(found, Sample(at, Gets(hits, misses)))
         shown = window.window(found)
         assert len(found) <= window.MAX_SAMPLES
         assert 0 <= shown.hits <= shown.gets
         assert 0 <= shown.seconds <= window.MINUTE + window.MAX_GAP
-        assert found[-1] == Sample(at, hits, misses)
+        assert found[-1] == Sample(at, Gets(hits, misses))
 
 
 def test_process_in_the_statistics() -> None:
     found = record.seen(parse_stats(replies()["stats"]))
-    assert found == Seen(543, 1795312748, 1795312752, 69, 6668, 3333)
-    assert record.seen({}) == Seen(0, 0, 0, 0, 0, 0)
+    assert found == Seen(543, 1795312748, 1795312752, 69, Gets(6668, 3333))
+    assert record.seen({}) == Seen(0, 0, 0, 0, Gets())
     assert record.seen({"time": "5", "uptime": "9", "pid": "x"}).started == 0
 
 
-PROCESS = Seen(1, 1000, 1100, 500, 0, 0)
+PROCESS = Seen(1, 1000, 1100, 500, Gets())
 WARM = ProcessRecord(1, 1000, 400, 1000, warm=True, ratio=8000, before=9000, took=30, kept=1, lost=2)
 COLD = WARM._replace(warm=False, ratio=None)
 LOST = WARM._replace(cpu=500, warm=False, ratio=None, before=8000, lost=3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from unit.plugin.conftest import Run, World
-from unit.plugin.samples import AUTH, TLS, memcached, pod, stats
+from unit.plugin.samples import AUTH, TLS, lines, memcached, pod, stats
 
 TABLE = """\
 POD        NODE   VERSION    UP   MEMORY HITS EVICT  CONNS
@@ -243,6 +243,16 @@ def test_advice_about_the_load(world: World, run: Run) -> None:
     ):
         assert sentence in text
     assert "sessions-0:" not in text
+
+
+def test_items_on_a_disk_use_no_memory(world: World, run: Run) -> None:
+    """With extstore, `bytes` includes the items on the disk."""
+    large = {"bytes": 2**30, "limit_maxbytes": 2**26, "extstore_limit_maxbytes": 2**32, "miss_from_extstore": 740}
+    items = lines({"items:5:mem_requested": 2**24, "items:5:number": 9, "items:7:mem_requested": 2**24})
+    world.stubs[0].replies = {**world.stubs[0].replies, "stats": stats(**large), "stats items": items}
+    first, second = json.loads(run("status", "sessions", "-o", "json").output)["pods"][:2]
+    assert (first["memoryUsedBytes"], first["hitRatio"]) == (2**25, 0.5)
+    assert second["memoryUsedBytes"] == 27514634
 
 
 STOPPED = {"reason": "PodDisrupted", "message": "Kubernetes stopped pod sessions-0\n(Evicted)"}

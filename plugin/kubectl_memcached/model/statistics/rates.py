@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model.statistics.replies import GETS, HITS, number, summed
+from kubectl_memcached.model.statistics.replies import GETS, HITS, LOST, number, summed, used_memory
 from kubectl_memcached.model.statistics.rows import ratio
 
 TOTAL: Final = "total"
@@ -41,12 +41,12 @@ def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds
         pod,
         per_second(*GETS),
         per_second("cmd_set"),
-        ratio(increase(before, after, *HITS), increase(before, after, *GETS)),
+        ratio(_hits(before, after), increase(before, after, *GETS)),
         per_second("evictions"),
         per_second("bytes_read"),
         per_second("bytes_written"),
         number(after, "curr_connections"),
-        ratio(number(after, "bytes"), number(after, "limit_maxbytes")),
+        ratio(used_memory(after), number(after, "limit_maxbytes")),
         number(after, "curr_items"),
     )
 
@@ -60,6 +60,12 @@ def increase(before: Mapping[str, str], after: Mapping[str, str], *names: str) -
     if first is None or last is None or before.get("pid") != after.get("pid") or last < first:
         return None
     return last - first
+
+
+def _hits(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
+    """The increase of the gets that got an item. One whose item is lost was counted before, maybe in `before`."""
+    found = increase(before, after, *HITS)
+    return None if found is None else max(0.0, found - (increase(before, after, LOST) or 0))
 
 
 def total(all_rates: Sequence[Rates]) -> Rates:

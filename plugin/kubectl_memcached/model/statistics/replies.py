@@ -31,6 +31,12 @@ GETS: Final = (*HITS, "get_misses", "touch_misses")
 memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
 A `touch` therefore counts as a get.
 """
+LOST: Final = "miss_from_extstore"
+"""Gets among those hits that got no item, because extstore no longer had it on its disk."""
+EXTSTORE: Final = "extstore_limit_maxbytes"
+"""A counter that only a memcached with extstore has."""
+IN_MEMORY: Final = "mem_requested"
+"""Bytes of items in memory, in `stats items`. `bytes` of `stats` includes the items on the disk."""
 
 _PAIR: Final = re.compile(r"(\w+)=(\S+)")
 
@@ -67,6 +73,22 @@ def number(stats: Mapping[str, str], name: str) -> float | None:
     """A number by its name, or None."""
     value = stats.get(name, "")
     return float(value) if re.fullmatch(r"\d{1,20}(\.\d{1,20})?", value, re.ASCII) else None
+
+
+def hits(stats: Mapping[str, str]) -> float | None:
+    """The gets that got an item."""
+    found = summed(stats, *HITS)
+    return None if found is None else max(0.0, found - (number(stats, LOST) or 0))
+
+
+def used_memory(stats: Mapping[str, str]) -> float | None:
+    """The bytes of the items in memory, with extstore only of `with_items`."""
+    return number(stats, IN_MEMORY if EXTSTORE in stats else "bytes")
+
+
+def with_items(stats: Stats, items: Stats) -> Stats:
+    """The values of `stats`, with the sum of those of `stats items` that `used_memory` needs."""
+    return stats | {IN_MEMORY: str(sum(int(number(each, IN_MEMORY) or 0) for each in by_class(items).values()))}
 
 
 def summed(stats: Mapping[str, str], *names: str) -> float | None:

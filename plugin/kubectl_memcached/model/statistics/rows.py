@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from kubectl_memcached.model.pods import Pod, is_stuck
 from kubectl_memcached.model.statistics.metrics import AgentMetrics
-from kubectl_memcached.model.statistics.replies import GETS, HITS, Stats, number, summed
+from kubectl_memcached.model.statistics.replies import GETS, Stats, hits, number, summed, used_memory
 
 RESERVED: Final = 9
 """Connections that memcached keeps free at most, besides those in `reserved_fds` (docs/sizing.md)."""
@@ -75,9 +75,9 @@ def row(reading: Reading, now: float) -> Row:
         pod.ready,
         stats.get("version"),
         number(stats, "uptime"),
-        number(stats, "bytes"),
+        used_memory(stats),
         number(stats, "limit_maxbytes"),
-        ratio(summed(stats, *HITS), summed(stats, *GETS)),
+        ratio(hits(stats), summed(stats, *GETS)),
         number(stats, "evictions"),
         number(stats, "curr_connections"),
         limit,

@@ -54,8 +54,13 @@ def buffers(spec: MemcachedProxySpec, item_size: int) -> int:
 
 
 def changed_fields(new: MemcachedProxySpec, old: MemcachedProxySpec) -> list[str]:
-    """The paths of the changed fields that replace the pods. Both specs must be valid."""
-    return MEMCACHEDPROXY.changed_fields(_without_unused(new), _without_unused(old))
+    """The paths of the changed fields that replace the pods. Both specs must be valid.
+
+    Metrics need an agent. If the pods have one anyway, for TLS, they stay as they are.
+    """
+    names = MEMCACHEDPROXY.changed_fields(_without_unused(new), _without_unused(old))
+    same = needs_agent(new) == needs_agent(old)
+    return [name for name in names if not (same and name == "spec.monitoring.enabled")]
 
 
 def _without_unused(spec: MemcachedProxySpec) -> MemcachedProxySpec:

@@ -132,3 +132,9 @@ def test_default_is_no_change(path: str, default: Any) -> None:
 def test_agent_that_does_not_run_replaces_no_pods() -> None:
     alone: Spec = {"image": BASE["image"]}
     assert changed(with_field(alone, "agent.image", "agent:2"), alone) == []
+
+
+def test_metrics_of_an_agent_that_tls_needs_replace_no_pods() -> None:
+    new = with_field(BASE, "monitoring.enabled", False)
+    assert changed(new, BASE) == changed(BASE, new) == []
+    assert template(new) == template(BASE)

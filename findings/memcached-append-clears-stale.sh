@@ -4,9 +4,9 @@
 # Versions:   memcached 1.6.45, from the sources in Debian. 1.6.18 does the same.
 # Guess:      After `md KEY I`, the item is stale (flag X) until a client stores a new value. Commands that change a part
 #             of the old value, such as append and incr, leave it stale.
-# Behaviour:  touch leaves it stale. append, prepend, and ms with the modes A and P remove the mark: nobody is asked to
+# Behaviour:  touch leaves it stale. append, prepend, and ms with the modes A and P remove the mark: no client is asked to
 #             compute the value any more, and all clients get the old one with something appended. incr and ma leave the
-#             mark, unless the number gets one digit longer: 1 + 1 stays stale, 9 + 1 is fresh.
+#             mark, unless the number gets longer: 1 + 1 stays stale, 9 + 1 is fresh.
 # Matters:    Lists and counters are what clients change in place. What was invalidated comes back and stays until the
 #             TTL, for counters once in a while, so no test sees it.
 #
@@ -71,13 +71,8 @@ class Client:
         return answer
 
 
-def show(*lines: str) -> str:
-    answer = " | ".join(memcached.ask(*lines))
-    print(f"{' / '.join(line[:28] for line in lines):36} -> {answer[:60]}")
-    return answer
-
-
 memcached = Client()
+
 
 def flags(old: str, command: str, *data: str) -> list[str]:
     """The flags of an item that was marked as stale before this command."""

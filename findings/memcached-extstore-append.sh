@@ -4,9 +4,9 @@
 # Versions:   memcached 1.6.45, from the sources in Debian. 1.6.18 does the same.
 # Guess:      An append works for each item that a get returns, whether memcached keeps it in memory or on its disk.
 # Behaviour:  append and prepend answer NOT_STORED as soon as the item is on the disk, as if it did not exist. add then
-#             answers NOT_STORED, because it exists. Items below 512 bytes stay in memory, so a list works until it grows.
+#             answers NOT_STORED, because it exists. Items of up to about 400 bytes stay in memory: a list works until it grows.
 # Matters:    "append, and add if there is nothing to append to" is how clients keep lists. Here each round fails: the
-#             data is lost, or the client tries for ever. It happens only to long lists, and only once they were moved.
+#             data is lost, or the client tries again without an end. It happens only to long lists, and only once they were moved.
 #
 # Output, seen on 2026-11-30:
 #   memcached 1.6.45

@@ -3,7 +3,7 @@
 #
 # Versions:   memcached 1.6.45, from the sources in Debian. 1.6.18 does the same.
 # Guess:      The file of ext_path has the items, so a memcached that starts with the file of its predecessor has them.
-#             Charts give it a persistent volume for that reason.
+#             Grafana's chart for Loki gives it a persistent volume claim.
 # Behaviour:  memcached truncates the file when it starts. It says nothing about it: with -vv, its log has no line about
 #             the old content. All items are gone.
 # Matters:    A claim that outlives its pod keeps nothing. It costs its price, and pins the pod to the zone or the node
@@ -78,7 +78,9 @@ def stats() -> dict[str, str]:
 
 counts: list[int] = []
 for number in ("first", "second"):
-    with open("log", "wb") as log, subprocess.Popen(OPTIONS, stderr=log, stdout=log) as process:
+    with open("log", "wb") as log:
+        process = subprocess.Popen(OPTIONS, stderr=log, stdout=log)
+    try:
         memcached = Client()
         if number == "first":
             for key in range(2000):
@@ -88,7 +90,9 @@ for number in ("first", "second"):
         counts.append(sum(memcached.ask(f"mg {key}") == ["HD"] for key in range(2000)))
         size = FILE.stat().st_blocks * 512 // 2**20
         print(f"{number} start: {counts[-1]} of 2000 items, {size} MiB in the file")
+    finally:
         process.terminate()
+        process.wait()
     pathlib.Path("memcached.socket").unlink(missing_ok=True)
     if number == "first":
         print(f"stopped: {FILE.stat().st_blocks * 512 // 2**20} MiB in the file")

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# A meta set that is too large deletes the item, in modes that must not overwrite it, too.
+# A meta set that is too large deletes the item, in the modes add and append and with a wrong CAS value, too.
 #
 # Versions:   memcached 1.6.45, from the sources in Debian. 1.6.18 does the same.
 # Guess:      A value above the item size limit is refused, and the item stays. Or, as with set, it is deleted, so that
 #             no old value stays. But add, append and compare-and-set never touch an item that they do not replace.
 # Behaviour:  With the classic commands it is so: only set deletes. ms deletes in each mode: add (ME), append (MA), replace
 #             (MR), and with a CAS value that does not match (C1).
-# Matters:    Clients that moved from add, append or cas to the meta commands lose a good item to a request that could
-#             never have changed it. A list that is appended to is lost by one entry that is too large.
+# Matters:    Clients that moved from add, append or cas to the meta commands lose a good item to a request that would
+#             have left it, or only extended it. A list is lost by one entry that is too large.
 #
 # Output, seen on 2026-11-30:
 #   memcached 1.6.45
@@ -71,13 +71,8 @@ class Client:
         return answer
 
 
-def show(*lines: str) -> str:
-    answer = " | ".join(memcached.ask(*lines))
-    print(f"{' / '.join(line[:28] for line in lines):36} -> {answer[:60]}")
-    return answer
-
-
 memcached = Client()
+
 
 def stays(command: str) -> bool:
     """Whether an item stays after this command with a value of 1.1 MB."""

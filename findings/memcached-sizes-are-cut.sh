@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# memcached reads the size of its memory up to the first character that is not a digit, without a word.
+# memcached reads the size of its memory up to the first character that is not a digit, and logs nothing.
 #
 # Versions:   memcached 1.6.45, from the sources in Debian. 1.6.18 does the same.
 # Guess:      `-m 64g` is 64 GiB, or memcached refuses to start. `-I 1.5m` is 1.5 MiB, or an error.
@@ -45,24 +45,31 @@ MEMCACHED = sys.argv[1:]
 MEBIBYTE = 2**20
 
 
+def reply(process: subprocess.Popen[str]) -> str:
+    """The statistics and the settings of a memcached that starts. It may refuse to."""
+    while process.poll() is None:
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect("socket")
+        except OSError:
+            time.sleep(0.05)
+            continue
+        connection.sendall(b"stats\r\nstats settings\r\nquit\r\n")
+        return connection.makefile().read()
+    sys.exit("CHANGED: memcached does not start with these options.")
+
+
 def sizes(*options: str) -> tuple[int, int]:
     """The memory for items and the largest item, in bytes, of a memcached with these options."""
-    with subprocess.Popen([*MEMCACHED, "-s", "socket", *options], stderr=subprocess.PIPE) as process:
-        for _ in range(100):
-            connection = socket.socket(socket.AF_UNIX)
-            try:
-                connection.connect("socket")
-                break
-            except OSError:
-                time.sleep(0.05)
-        connection.sendall(b"stats\r\nstats settings\r\nquit\r\n")
-        words = [line.split() for line in connection.makefile().read().splitlines()]
+    process = subprocess.Popen([*MEMCACHED, "-s", "socket", *options], stderr=subprocess.PIPE, text=True)
+    try:
+        words = [line.split() for line in reply(process).splitlines()]
+    finally:
         process.terminate()
-        assert process.stderr
-        said = len(process.stderr.read().splitlines())
+        said = process.communicate()[1].splitlines()
     values = {name: int(value) for _, name, value, *_ in (each for each in words if len(each) > 2) if value.isdecimal()}
     found = values["limit_maxbytes"], values["item_size_max"]
-    print(f"{' '.join(options):16} memory {found[0] // MEBIBYTE:5} MiB, largest item {found[1]} bytes, {said} lines on stderr")
+    print(f"{' '.join(options):16} memory {found[0] // MEBIBYTE:5} MiB, largest item {found[1]} bytes, {len(said)} lines on stderr")
     return found
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# If the client that won the right to compute a value dies, no other client gets it.
+# If the client that won the right to compute a value dies, no other gets it before the item expires.
 #
 # Versions:   memcached 1.6.45, from the sources in Debian. 1.6.18 does the same.
-# Guess:      The flags W (won) and Z (somebody else has won) work like a lease: after some seconds without a new value,
+# Guess:      The flags W (won) and Z (another client has won) work like a lease: after some seconds without a new value,
 #             the next client wins.
 # Behaviour:  There is no time limit. Each later client gets Z, until the item is stored, deleted or expires. An item that
 #             was marked as stale keeps its TTL, so that can take days. A second `md KEY I` lets one more client win.

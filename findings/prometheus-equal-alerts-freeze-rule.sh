@@ -4,10 +4,11 @@
 # Versions:   Prometheus 2.42.0 (of Debian bookworm).
 # Guess:      A rule with `labels: {severity: critical}` overwrites the label severity of its series. Two series that
 #             differ only there become one alert, or both are left out. The others are not concerned.
-# Behaviour:  The evaluation of the whole rule fails. Alerts that fired before stay as they are, also when their series
-#             are fine again, and no new one fires. `promtool check rules` finds nothing, because it depends on the data.
-# Matters:    One exporter or one team that adds a label severity, or any other label that a rule sets, switches off an
-#             alert for everybody, while the page of alerts shows the state of an hour ago. Aggregate by fixed labels
+# Behaviour:  The evaluation of the whole rule fails. On the page of alerts and in the API, those that fired before stay
+#             as they are, also when their series are fine again, and no new one fires. By its source, Prometheus does not
+#             send them again either. `promtool check rules` finds nothing, because it depends on the data.
+# Matters:    One exporter with two series that differ only in a label severity, or in any other label that a rule sets,
+#             switches off the alert for all teams, while its page shows an old state. Aggregate by fixed labels
 #             (`max by (namespace, pod)`), and watch prometheus_rule_evaluation_failures_total.
 #
 # Output, seen on 2026-11-30:

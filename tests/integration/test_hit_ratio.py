@@ -12,7 +12,8 @@ from kubectl_memcached.model.statistics.rates import rates
 from kubectl_memcached.model.statistics.replies import parse_stats
 from memcached_agent.insight.counters import counters
 from memcached_agent.insight.curve import hit_ratio
-from memcached_agent.memcached.stats import Statistics, statistics
+from memcached_agent.memcached.stats import Statistics, items_memory, statistics
+from memcached_agent.metrics.exposition import Labels
 from memcached_agent.metrics.families import families
 from memcached_agent.pod.record import seen
 from memcached_operator.memcached.alerts.caches import GETS, LOST
@@ -47,13 +48,18 @@ def read(client: Client) -> tuple[Statistics, str]:
     return statistics(*replies), replies[0].decode()
 
 
+def by_name(found: Statistics) -> dict[str, list[tuple[Labels, float]]]:
+    """The samples of each metric."""
+    return {each.metric.name: list(each.samples) for each in families(found)}
+
+
 def of_rules(before: Statistics, after: Statistics) -> tuple[float, float]:
     """The hits and the gets between two samples that the expressions of the rules select."""
     match = re.fullmatch(r'command=~"(.+)"', GETS)
     assert match
     hits = gets = 0.0
     for sign, found in ((-1, before), (1, after)):
-        samples = {each.metric.name: each.samples for each in families(found)}
+        samples = by_name(found)
         for labels, value in samples["memcached_commands_total"]:
             if re.fullmatch(match[1], dict(labels)["command"]):
                 gets += sign * value
@@ -113,6 +119,8 @@ def test_hits_of_items_on_a_disk(root: Path, items: str) -> None:
     assert 0 < got < hits, "the headers of items that have left the disk are still in memory"
     counted = seen(after.general).gets.since(seen(before.general).gets)
     assert (counted.hits, counted.total, counted.lost) == (hits + got, 2 * STORED, hits - got)
+    assert hit_ratio(counters(before), counters(after)) == (hits + got) / 2 / STORED
     assert of_rules(before, after) == (hits + got, 2 * STORED)
+    assert 0 < items_memory(before) <= 2**26 < int(before.general["bytes"]), "most of the bytes are on the disk"
     found = rates("pod", parse_stats(first), parse_stats(last), 1.0)
     assert (found.gets, found.hit_ratio) == (2 * STORED, (hits + got) / 2 / STORED)

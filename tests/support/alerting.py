@@ -233,7 +233,7 @@ FIRING: Final[Mapping[str, Case]] = {
     "extstore loses items that memcached counts as hits": Case(
         {
             **_week(9, 3600, 3240),
-            f"memcached_extstore_misses_total{{{POD}}}": f"0+0x{48 * 9} 1440+1440x12",
+            f'memcached_extstore_lost_gets_total{{reason="missing",{POD}}}': f"0+0x{48 * 9} 1440+1440x12",
         },
         9 * 1440 + 240,
         {

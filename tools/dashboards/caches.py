@@ -11,8 +11,8 @@ HITS: Final = f"""{rate("memcached_commands_total", f'{caches.GETS},status="hit"
 """Two vectors without a common series: the second one has the gets that the first one should not count."""
 EVICTIONS: Final = rate("memcached_items_evicted_total")
 REFUSED: Final = rate("memcached_connections_rejected_total")
-ITEMS: Final = f"sum without (slab) (memcached_slab_mem_requested_bytes{{{SELECTED}}})"
-"""Bytes of the items in memory. `memcached_current_bytes` includes those that extstore has on a disk."""
+ITEMS: Final = f"(memcached_agent_items_bytes{{{SELECTED}}} or memcached_current_bytes{{{SELECTED}}})"
+"""Bytes of the items in memory. The second metric, of earlier agents, includes those that extstore has on a disk."""
 MEMORY: Final = f"{ITEMS} / memcached_limit_bytes{{{SELECTED}}}"
 CONNECTIONS: Final = f"memcached_current_connections{{{SELECTED}}} / memcached_agent_usable_connections{{{SELECTED}}}"
 EVICTED_AGE: Final = (

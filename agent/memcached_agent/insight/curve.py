@@ -38,8 +38,8 @@ class Point(NamedTuple):
 
 
 def hit_ratio(begin: Counters, end: Counters) -> float:
-    """The hit ratio between two samples; 0 without gets."""
-    return (end.hits - begin.hits) / max(1, end.gets - begin.gets)
+    """The hit ratio between two samples; 0 without gets. A get is counted before extstore loses it: see `Gets`."""
+    return max(0, end.hits - begin.hits) / max(1, end.gets - begin.gets)
 
 
 def larger(begin: Counters, end: Counters, shares: Sequence[float], stores: int) -> list[Point]:

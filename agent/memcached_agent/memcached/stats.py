@@ -18,10 +18,11 @@ MISSES: Final = ("get_misses", "touch_misses")
 memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
 A `touch` therefore counts as a get. `cmd_get` and `cmd_touch` do not say which gets were hits.
 """
-LOST: Final = "miss_from_extstore"
-"""The gets among those hits whose item extstore no longer had on its disk, as clients saw.
+LOST: Final = ("miss_from_extstore", "get_aborted_extstore")
+"""The gets among those hits that got no item: extstore no longer had it on its disk, or did not read it.
 
-memcached 1.6.18 to 1.6.45 counts a hit when it finds the header in memory, before it reads the disk.
+memcached 1.6.18 to 1.6.45 counts a hit when it finds the header in memory, before it reads the disk. It does not start
+reads if another key of the same request fails, or if the client closes the connection.
 """
 
 _NUMBER: Final = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)
@@ -33,22 +34,22 @@ Stats = dict[str, str]
 class Gets(NamedTuple):
     """The gets since memcached started. None of these counters falls before `stats reset` or a restart.
 
-    `found`: those that memcached counted as hits. `missed`: as misses. `lost`: those of `found` that got no item.
+    `counted_hits` and `counted_misses`: by memcached. `lost`: those among the hits that got no item.
     """
 
-    found: int = 0
-    missed: int = 0
+    counted_hits: int = 0
+    counted_misses: int = 0
     lost: int = 0
 
     @property
     def total(self) -> int:
         """All gets."""
-        return self.found + self.missed
+        return self.counted_hits + self.counted_misses
 
     @property
     def hits(self) -> int:
         """The gets that got an item. memcached counts a get before it is lost, so this can fall between two samples."""
-        return max(0, self.found - self.lost)
+        return max(0, self.counted_hits - self.lost)
 
     @property
     def misses(self) -> int:
@@ -120,7 +121,12 @@ def number(text: str | None) -> float | None:
 
 def gets(general: Stats) -> Gets:
     """The gets in a reply to `stats`. A missing value counts as 0."""
-    return Gets(_total(general, HITS), _total(general, MISSES), _total(general, (LOST,)))
+    return Gets(_total(general, HITS), _total(general, MISSES), _total(general, LOST))
+
+
+def items_memory(statistics: Statistics) -> int:
+    """The bytes of the items in memory. `bytes` of `stats` includes those on the disk of extstore."""
+    return sum(_total(each, ("mem_requested",)) for each in statistics.items.values())
 
 
 def _total(general: Stats, names: Iterable[str]) -> int:

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError
-from memcached_agent.metrics import agent, connections, families, proxy
+from memcached_agent.metrics import agent, connections, families, memory, proxy
 from memcached_agent.metrics.exposition import CONTENT_TYPE, Family, render
 from memcached_agent.version import version
 from memcached_agent.web.messages import HttpResponse
@@ -25,7 +25,8 @@ class Exporter:
         """The metrics of memcached, or only `memcached_up` 0, and those of the agent."""
         try:
             statistics = await self._client.statistics()
-            samples = [*families.families(statistics), *connections.families(statistics), *proxy.families(statistics)]
+            parts = (families.families, memory.of_items, connections.families, proxy.families)
+            samples = [family for part in parts for family in part(statistics)]
         except MemcachedError:  # the client has logged it
             samples = [Family(families.UP, [((), 0)])]
         uptime = asyncio.get_running_loop().time() - self._started

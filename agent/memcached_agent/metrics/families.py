@@ -6,7 +6,7 @@ A sample is left out if memcached does not report its value, or reports somethin
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.stats import LOST, Statistics, Stats, number
+from memcached_agent.memcached.stats import Statistics, Stats, number
 from memcached_agent.metrics.exposition import Family, Labels, Metric
 
 MAX_VERSION_LENGTH: Final = 64
@@ -63,7 +63,7 @@ GENERAL: Final = (
         "connections_listener_disabled_total", "listen_disabled_num", "How often the connection limit was reached."
     ),
     gauge("accepting_connections", "accepting_conns", "Whether memcached accepts connections: 1 or 0."),
-    gauge("current_bytes", "bytes", "Bytes that the stored items use."),
+    gauge("current_bytes", "bytes", "Bytes that the stored items use, with those on the disk of extstore."),
     gauge("limit_bytes", "limit_maxbytes", "Bytes that items may use at most."),
     gauge("current_items", "curr_items", "Stored items."),
     counter("items_total", "total_items", "Items stored since the start."),
@@ -122,16 +122,18 @@ EXTSTORE: Final = (
 )
 """From `stats`. memcached reports them if extstore is enabled."""
 EXTSTORE_ONLY: Final = (
-    counter("extstore_gets_total", "get_extstore", "Gets whose item was read from extstore."),
-    counter("extstore_gets_aborted_total", "get_aborted_extstore", "Gets whose read from extstore was given up."),
+    counter("extstore_gets_total", "get_extstore", "Gets that had to read extstore."),
     counter("extstore_gets_oom_total", "get_oom_extstore", "Gets that failed because no memory was free to read."),
-    counter("extstore_misses_total", LOST, "Gets that memcached counted as hits, and whose item extstore had lost."),
+    Row(
+        Metric("memcached_extstore_lost_gets_total", "counter", "Gets that count as hits and got no item, by reason."),
+        {"miss_from_extstore": (("reason", "missing"),), "get_aborted_extstore": (("reason", "aborted"),)},
+    ),
     counter("extstore_bad_checksums_total", "badcrc_from_extstore", "Items read from extstore with a wrong checksum."),
     counter("extstore_recached_total", "recache_from_extstore", "Items that moved from extstore to memory again."),
     gauge(
         "extstore_memory_pressure_percent",
         "extstore_memory_pressure",
-        "Percent of the memory for small items and for the headers of items in extstore.",
+        "Percent of the memory that small items and headers use.",
     ),
 )
 """From `stats`. memcached_exporter has none of these metrics."""

@@ -155,7 +155,7 @@ class MemcachedProxySpec(msgspec.Struct, frozen=True, rename="camel", kw_only=Tr
     """Labels and annotations of the Service, and the choice of pods."""
 
     monitoring: Monitoring | None = None
-    """Metrics of each proxy. `{}` enables them."""
+    """Metrics of each proxy. `{}` enables them. With `tls`, the pods stay as they are: they have an agent anyway."""
 
     agent: Agent | None = None
     """The agent, a second container in each pod. It runs only if `monitoring` or `tls` needs it."""

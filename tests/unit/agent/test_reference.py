@@ -69,15 +69,23 @@ def test_every_metric_has_a_help_text() -> None:
 
 
 def test_optional_metrics_exist_if_memcached_reports_them() -> None:
-    text = exposed("STAT extstore_page_allocs 5\nSTAT proxy_backend_total 3\n")
+    text = exposed(
+        "STAT extstore_page_allocs 5\nSTAT proxy_backend_total 3\nSTAT miss_from_extstore 4\n"
+        "STAT get_aborted_extstore 2\nSTAT extstore_memory_pressure 5.08\n"
+    )
     assert types(text).items() - types(exposed()).items() == {
         ("memcached_extstore_pages_allocated_total", "counter"),
+        ("memcached_extstore_lost_gets_total", "counter"),
+        ("memcached_extstore_memory_pressure_percent", "gauge"),
         ("memcached_proxy_backend_total", "gauge"),
         ("memcached_round_robin_fallback_total", "counter"),
         ("memcached_unexpected_napi_ids_total", "counter"),
     }
     assert value(text, "memcached_extstore_pages_allocated_total") == 5
     assert value(text, "memcached_proxy_backend_total") == 3
+    assert value(text, "memcached_extstore_lost_gets_total", reason="missing") == 4
+    assert value(text, "memcached_extstore_lost_gets_total", reason="aborted") == 2
+    assert value(text, "memcached_extstore_memory_pressure_percent") == 5.08
 
 
 def test_settings_of_a_disabled_crawler_are_left_out() -> None:

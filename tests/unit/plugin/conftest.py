@@ -101,3 +101,4 @@ def _wait_for_pods() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("ThreadPoolExecutor"):
             thread.join(TIMEOUT)
+            assert not thread.is_alive(), thread.name

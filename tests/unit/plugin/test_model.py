@@ -150,17 +150,22 @@ def test_counters_of_a_restarted_memcached_have_no_rate() -> None:
 EXTSTORE = {"extstore_limit_maxbytes": 2**30, "bytes": 2**28}
 ON_DISK = [
     pytest.param({}, 2_000, 1_740 / 2_000, id="nothing lost"),
-    pytest.param({"miss_from_extstore": 740}, 2_000, 0.5, id="lost"),
+    pytest.param({"miss_from_extstore": 700, "get_aborted_extstore": 40}, 2_000, 0.5, id="lost"),
     pytest.param({"miss_from_extstore": 1_900}, 2_000, 0, id="lost gets of the time before"),
 ]
 
 
 @pytest.mark.parametrize(("changed", "gets", "ratio"), ON_DISK)
 def test_gets_whose_item_is_no_longer_on_the_disk_are_no_hits(changed: dict[str, int], gets: int, ratio: float) -> None:
-    none = {"get_hits": 0, "get_misses": 0, "miss_from_extstore": 0}
+    none = {"get_hits": 0, "get_misses": 0, "miss_from_extstore": 0, "get_aborted_extstore": 0}
     before, after = (parse_stats(stats(**{**EXTSTORE, **each})) for each in (none, changed))
     found = rates("p", before, after, 1.0)
     assert (found.gets, found.hit_ratio) == (gets, ratio)
+
+
+def test_hits_after_a_reset_of_the_counters_are_not_known() -> None:
+    before, after = (parse_stats(stats(**EXTSTORE, miss_from_extstore=lost, get_hits=1_000)) for lost in (500, 20))
+    assert rates("p", before, after, 1.0).hit_ratio is None
 
 
 def test_users_of_a_file() -> None:

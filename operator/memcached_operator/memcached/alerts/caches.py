@@ -45,7 +45,7 @@ _ABSENT: Final = f"max {_BY} (absent({_AGENTS}))"
 _ANSWERED: Final = f"{_ON} max {_BY} (max_over_time({_UP}[1d])) == 1"
 """A server of the cache has answered within a day."""
 
-LOST: Final = "memcached_extstore_misses_total"
+LOST: Final = "memcached_extstore_lost_gets_total"
 """Gets that memcached counts as hits, and that get no item. Only servers with extstore have this metric."""
 RATIO_EXPR: Final = (
     f'sum {_BY} (rate(memcached_commands_total{{{GETS},status="hit",{SELECTOR}}}[1h])'

@@ -64,8 +64,10 @@ def increase(before: Mapping[str, str], after: Mapping[str, str], *names: str) -
 
 def _hits(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
     """The increase of the gets that got an item. One whose item is lost was counted before, maybe in `before`."""
-    found = increase(before, after, *HITS)
-    return None if found is None else max(0.0, found - (increase(before, after, LOST) or 0))
+    found, lost = increase(before, after, *HITS), increase(before, after, *LOST)
+    if summed(after, *LOST) is None:
+        return found
+    return None if found is None or lost is None else max(0.0, found - lost)
 
 
 def total(all_rates: Sequence[Rates]) -> Rates:

@@ -31,8 +31,8 @@ GETS: Final = (*HITS, "get_misses", "touch_misses")
 memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
 A `touch` therefore counts as a get.
 """
-LOST: Final = "miss_from_extstore"
-"""Gets among those hits that got no item, because extstore no longer had it on its disk."""
+LOST: Final = ("miss_from_extstore", "get_aborted_extstore")
+"""Gets among those hits that got no item: extstore no longer had it on its disk, or did not read it."""
 EXTSTORE: Final = "extstore_limit_maxbytes"
 """A counter that only a memcached with extstore has."""
 IN_MEMORY: Final = "mem_requested"
@@ -78,7 +78,7 @@ def number(stats: Mapping[str, str], name: str) -> float | None:
 def hits(stats: Mapping[str, str]) -> float | None:
     """The gets that got an item."""
     found = summed(stats, *HITS)
-    return None if found is None else max(0.0, found - (number(stats, LOST) or 0))
+    return None if found is None else max(0.0, found - (summed(stats, *LOST) or 0))
 
 
 def used_memory(stats: Mapping[str, str]) -> float | None:

@@ -21,7 +21,8 @@ from memcached_operator.kube.client import ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.appservice import appservice
-from support.invalid_memcached import LIMIT, NAME, NAMES, InvalidObject
+from support.invalid import InvalidObject
+from support.invalid_memcached import LIMIT, NAME, NAMES
 from support.kubernetes import VALUES
 from support.memcached import memcached
 from support.rule_tables import TABLES, Tables
@@ -62,11 +63,11 @@ def test_violations_are_rejected_with_field_value_and_remedy(
     plane: ControlPlane, version: str, namespace: str, tables: Tables
 ) -> None:
     found: dict[str, Any] = {}
-    for name, invalid in {**tables.rules, **tables.types}.items():
+    for invalid in (*tables.rules, *tables.types):
         obj = tables.obj(invalid.spec, namespace=namespace)
         message = error_of(plane, resource_of(tables.kind), obj)
         if missing := missing_parts(tables, invalid, obj, message, version):
-            found[name] = (missing, message)
+            found[invalid.name] = (missing, message)
     assert found == {}
 
 

@@ -1,31 +1,17 @@
 """Memcached objects that must be rejected, with the expected parts of each error message."""
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Final
 
-from support.invalid_metadata import INVALID as INVALID_METADATA
-from support.invalid_metadata import VALID as VALID_METADATA
+from support.invalid import Spec, Table, at, row
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
+from support.invalid_monitoring import INVALID_OF_CACHES
 from support.invalid_monitoring import VALID as VALID_MONITORING
-from support.invalid_placing import INVALID_PLACING
+from support.invalid_placing import INVALID_PLACING, INVALID_SLOTS
+from support.invalid_shared import INVALID as INVALID_SHARED
+from support.invalid_shared import VALID as VALID_SHARED
+from support.invalid_tls import AGENT_PORTS, SECRET
 from support.invalid_tls import INVALID as INVALID_TLS
 from support.invalid_tls import VALID as VALID_TLS
-
-Spec = dict[str, Any]
-Table = Mapping[str, tuple[Spec, tuple[str, ...]]]
-
-
-class InvalidObject(NamedTuple):
-    """A spec that violates rules, and what the error must contain: field, value and remedy of each violation."""
-
-    spec: Spec
-    expected: tuple[str, ...]
-
-
-def invalid_objects(table: Table) -> dict[str, InvalidObject]:
-    """The rows of a table."""
-    return {name: InvalidObject(*row) for name, row in table.items()}
-
 
 SIZE = "must be at least 1; to stop the cache, delete the Memcached object instead"
 PORT = "must be between 1024 and 65535; memcached does not run as root"
@@ -34,189 +20,101 @@ MEMORY = "must be a quantity from 2Mi (memcached does not start with less) to 1P
 LIMIT = "must be at least 126Mi for spec.cache.memory of 64Mi"
 DERIVED = "must be at least 53Mi, because spec.cache.memory is derived from it"
 RAISE = "raise this limit or lower spec.cache.memory"
-RESOURCE = "must name one of cpu, memory, ephemeral-storage"
-REQUEST = "request or raise the limit"
+STABLE = "must not be true without spec.identity Stable"
 
 OPTIONS_OF_FIELDS = [
     *("--threads=2", "--threads", "--thr=2", "-t", "-t8", "-t 8", "--port=1", "-l 0.0.0.0", "-U 0", "-m 64", "-I2m"),
     *("--conn-limit=9", "-c9", "-M", "-vt 2"),
 ]
 FIELDS_OF_OPTIONS = (
-    "must not set --threads; use spec.cache.threads",
-    "use spec.containerPort",
-    "must not set --listen; use spec.containerPort",
-    "serves TCP only, on spec.containerPort",
-    "use spec.cache.memory",
-    "use spec.cache.maxItemSize",
-    "use spec.cache.maxConnections",
-    "use spec.cache.evictions: false",
+    *("must not set --threads; use spec.cache.threads", "use spec.containerPort", "use spec.cache.memory"),
+    *("must not set --listen; use spec.containerPort", "serves TCP only, on spec.containerPort"),
+    *("use spec.cache.maxItemSize", "use spec.cache.maxConnections", "use spec.cache.evictions: false"),
     "use spec.cache.verbosity",
 )
+NEED_AGENT: Final[tuple[Spec, ...]] = ({"cache": {"warmRestart": True}}, {"rollout": {"warmUp": {}}})
+MOST: Final[Spec] = {"maxConnections": 65536, "threads": 64}
+HASH_TABLE: Final[Spec] = {"extraArgs": ["-o modern", "-o hashpower=24"]}
 
-_RULES: Table = {
-    **INVALID_PLACING,
-    **INVALID_METADATA,
-    **INVALID_MONITORING,
-    **INVALID_TLS,
-    "size 0": ({"size": 0}, ("spec.size", "0", SIZE)),
-    "size null and port 80": ({"size": None, "containerPort": 80}, ("spec.containerPort", "80", PORT)),
-    "port 1023": ({"containerPort": 1023}, ("spec.containerPort", "1023", PORT, "use 11211")),
-    "port 65536": ({"containerPort": 65536}, ("spec.containerPort", "65536", PORT)),
-    "memory limit below the minimum": (
-        {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "125Mi"}}},
-        ("spec.resources.limits", "memory", "125Mi", LIMIT, RAISE),
+RULES: Final[Table] = (
+    *(*INVALID_PLACING, *INVALID_SLOTS, *INVALID_SHARED, *INVALID_MONITORING, *INVALID_OF_CACHES, *INVALID_TLS),
+    at("size", 0, SIZE),
+    at("containerPort", 80, PORT, given={"size": None}),
+    at("containerPort", 1023, PORT, "use 11211"),
+    at("containerPort", 65536, PORT),
+    *(
+        at("resources.limits[memory]", limit, *message, given={"cache": cache} if cache else {})
+        for limit, cache, *message in (
+            ("125Mi", {"memory": "64Mi"}, LIMIT, RAISE),
+            ("125Mi", {"memory": 67108864}, "126Mi for spec.cache.memory of 67108864, 1024", RAISE),
+            (32000000, {"memory": "64Mi"}, LIMIT, RAISE),
+            ("52Mi", {}, DERIVED, "with spec.cache.memory set, a lower limit can be enough"),
+            ("130Mi", {"memory": "73Mi"}, "must be at least 131Mi for spec.cache.memory of 73Mi", RAISE),
+            ("631Mi", {"memory": "64Mi", **MOST}, "at least 638Mi for", "65536 connections and 64 threads", RAISE),
+            ("557Mi", {"maxConnections": 65536}, "must be at least 663Mi, because spec.cache.memory is derived"),
+            ("2467Mi", {"maxItemSize": "1Gi"}, "must be at least 2846Mi, because spec.cache.memory is derived"),
+            ("253Mi", {"memory": "64Mi", **HASH_TABLE}, "at least 254Mi for", "4 threads, with -o hashpower in", RAISE),
+            ("192Mi", HASH_TABLE, "must be at least 193Mi, because spec.cache.memory is derived"),
+        )
     ),
-    "cache memory in bytes": (
-        {"cache": {"memory": 67108864}, "resources": {"limits": {"memory": "125Mi"}}},
-        ("spec.resources.limits", "memory", "125Mi", "126Mi for spec.cache.memory of 67108864, 1024", RAISE),
-    ),
-    "memory limit in bytes": (
-        {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": 32000000}}},
-        ("spec.resources.limits", "memory", "32000000", LIMIT, RAISE),
-    ),
-    "memory limit without room for a cache": (
-        {"resources": {"limits": {"memory": "52Mi"}}},
-        ("spec.resources.limits", "memory", "52Mi", DERIVED, "with spec.cache.memory set, a lower limit can be enough"),
-    ),
-    "memory limit below the minimum, which is the derived limit": (
-        {"cache": {"memory": "73Mi"}, "resources": {"limits": {"memory": "130Mi"}}},
-        ("spec.resources.limits", "memory", "130Mi", "must be at least 131Mi for spec.cache.memory of 73Mi", RAISE),
-    ),
-    "memory limit below the minimum of many connections and threads": (
-        {
-            "cache": {"memory": "64Mi", "maxConnections": 65536, "threads": 64},
-            "resources": {"limits": {"memory": "631Mi"}},
-        },
-        ("spec.resources.limits", "memory", "631Mi", "at least 638Mi for", "65536 connections and 64 threads", RAISE),
-    ),
-    "memory limit without room for a cache beside many connections": (
-        {"cache": {"maxConnections": 65536}, "resources": {"limits": {"memory": "557Mi"}}},
-        ("spec.resources.limits", "memory", "557Mi", "must be at least 663Mi, because spec.cache.memory is derived"),
-    ),
-    "memory limit without room for a cache for a large item": (
-        {"cache": {"maxItemSize": "1Gi"}, "resources": {"limits": {"memory": "2467Mi"}}},
-        ("spec.resources.limits", "memory", "2467Mi", "must be at least 2846Mi, because spec.cache.memory is derived"),
-    ),
-    "memory limit without room for the hash table": (
-        {
-            "cache": {"memory": "64Mi", "extraArgs": ["-o modern", "-o hashpower=24"]},
-            "resources": {"limits": {"memory": "253Mi"}},
-        },
-        ("spec.resources.limits", "memory", "253Mi", "at least 254Mi for", "4 threads, with -o hashpower in", RAISE),
-    ),
-    "memory limit without room for a cache beside the hash table": (
-        {"cache": {"extraArgs": ["-o hashpower=24"]}, "resources": {"limits": {"memory": "192Mi"}}},
-        ("spec.resources.limits", "memory", "192Mi", "must be at least 193Mi, because spec.cache.memory is derived"),
-    ),
-    "item size that is no multiple": (
-        {"cache": {"maxItemSize": "1100Ki"}},
-        ("spec.cache.maxItemSize", "1100Ki", "must be a multiple of 512Ki"),
-    ),
-    "item size above half of the memory": (
+    at("cache.maxItemSize", "1100Ki", "must be a multiple of 512Ki"),
+    row(
         {"cache": {"memory": "3Mi", "maxItemSize": "2Mi"}},
-        ("spec.cache.maxItemSize", "must be at most half of spec.cache.memory"),
+        *("spec.cache.maxItemSize", "must be at most half of spec.cache.memory"),
     ),
-    "connections below the minimum of the threads": (
-        {"cache": {"threads": 64, "maxConnections": 329}},
-        ("spec.cache.maxConnections", "329", "must be at least 330 for 64 threads", "lower spec.cache.threads"),
-    ),
-    "too many threads": ({"cache": {"threads": 65}}, ("spec.cache.threads", "65", "between 1 and 64")),
-    "too many connections": (
-        {"cache": {"maxConnections": 65537}},
-        ("spec.cache.maxConnections", "65537", "between 15 and 65536"),
-    ),
-    "verbosity 3": ({"cache": {"verbosity": 3}}, ("spec.cache.verbosity", "3", "between 0 and 2")),
-    "options that fields set": (
+    at("cache.maxConnections", 329, "must be at least 330 for 64 threads", "lower spec.cache.threads", threads=64),
+    at("cache.threads", 65, "between 1 and 64"),
+    at("cache.maxConnections", 65537, "between 15 and 65536"),
+    at("cache.verbosity", 3, "between 0 and 2"),
+    row(
         {"cache": {"extraArgs": OPTIONS_OF_FIELDS}},
-        (*(f"spec.cache.extraArgs[{index}]" for index in range(len(OPTIONS_OF_FIELDS))), *FIELDS_OF_OPTIONS),
+        *(f"spec.cache.extraArgs[{index}]" for index in range(len(OPTIONS_OF_FIELDS))),
+        *FIELDS_OF_OPTIONS,
     ),
-    "unknown option": (
-        {"cache": {"extraArgs": ["--thread-count=2"]}},
-        ("spec.cache.extraArgs[0]", "--thread-count=2", "must be a supported option", "--disable-cas, "),
-    ),
-    "option twice": (
+    at("cache.extraArgs[0]", "--thread-count=2", "must be a supported option", "--disable-cas, "),
+    row(
         {"cache": {"extraArgs": ["-o hashpower=16", "-o hashpower=17"]}},
-        ("spec.cache.extraArgs", "must not repeat an option of an earlier item"),
+        *("spec.cache.extraArgs", "must not repeat an option of an earlier item"),
     ),
-    "image with spaces": (
-        {"image": "no such image"},
-        ("spec.image", "no such image", IMAGE, "omit the field on create"),
-    ),
-    "cache memory too small": ({"cache": {"memory": "1Mi"}}, ("spec.cache.memory", "1Mi", MEMORY)),
-    "unknown resource": ({"resources": {"limits": {"memroy": "1Gi"}}}, ("spec.resources.limits", "memroy", RESOURCE)),
-    "unknown requested resource": (
-        {"resources": {"requests": {"memroy": "1Gi"}}},
-        ("spec.resources.requests", "memroy", RESOURCE),
-    ),
-    "request above its limit": (
-        {"resources": {"limits": {"cpu": "250m"}, "requests": {"cpu": "750m"}}},
-        ("spec.resources.requests", "cpu", "750m", "250m", REQUEST),
-    ),
-    "negative request": (
-        {"resources": {"requests": {"cpu": "-1"}}},
-        ("spec.resources.requests", "cpu", "-1", "must be at least 0"),
-    ),
-    "negative limit": (
-        {"resources": {"limits": {"cpu": "-1"}}},
-        ("spec.resources.limits", "cpu", "-1", "must be at least 0"),
-    ),
-    "invalid secret name": (
-        {"imagePullSecrets": [{"name": "Not_A_Name"}]},
-        ("spec.imagePullSecrets[0].name", "Not_A_Name", "must be the name of a Secret in this namespace"),
-    ),
-    "slots: Services for too many": (
-        {"identity": "Stable", "size": 101, "service": {"perPod": True}},
-        ("spec.size", "must be at most 100 with spec.service.perPod true"),
-    ),
-    "warm restart without slots": (
-        {"cache": {"warmRestart": True}},
-        ("spec.cache.warmRestart", "must not be true without spec.identity Stable", "remove it"),
-    ),
-    "warm restart of a pooled cache": (
-        {"identity": "Pooled", "cache": {"warmRestart": True}},
-        ("spec.cache.warmRestart", "must not be true without spec.identity Stable", "remove it"),
-    ),
-    "warm restart with too little memory": (
+    at("image", "no such image", IMAGE, "omit the field on create"),
+    at("cache.memory", "1Mi", MEMORY),
+    at("imagePullSecrets[0].name", "Not_A_Name", SECRET),
+    row({"cache": {"warmRestart": True}}, "spec.cache.warmRestart", STABLE, "remove it"),
+    row({"identity": "Pooled", "cache": {"warmRestart": True}}, "spec.cache.warmRestart", STABLE, "remove it"),
+    row(
         {"identity": "Stable", "cache": {"warmRestart": True, "memory": "65535Ki"}},
-        ("spec.cache.memory", "must be at least 64Mi with spec.cache.warmRestart", "raise it"),
+        *("spec.cache.memory", "must be at least 64Mi with spec.cache.warmRestart", "raise it"),
     ),
-    "warm restart with a limit for too little memory": (
-        {"identity": "Stable", "cache": {"warmRestart": True}, "resources": {"limits": {"memory": "125Mi"}}},
-        ("spec.resources.limits", "memory", "125Mi", "must be at least 126Mi", "less than 64Mi or twice"),
+    at(
+        *("resources.limits[memory]", "125Mi", "must be at least 126Mi", "less than 64Mi or twice"),
+        given={"identity": "Stable", "cache": {"warmRestart": True}},
     ),
-    "port of the metrics with a warm restart": (
-        {"identity": "Stable", "cache": {"warmRestart": True}, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
+    *(
+        row({"identity": "Stable", "containerPort": 9150, **needs_agent}, "spec.containerPort", AGENT_PORTS)
+        for needs_agent in NEED_AGENT
     ),
-    "port of the metrics with a warm gate": (
-        {"identity": "Stable", "rollout": {"warmUp": {}}, "containerPort": 9150},
-        ("spec.containerPort", "must not be 9150 or 9151 with spec.monitoring"),
-    ),
-    "several violations": (
+    row(
         {"size": 0, "containerPort": 80, "image": "no such image", "cache": {"memory": "1Mi"}},
-        ("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", IMAGE, "spec.cache.memory", MEMORY),
+        *("spec.size", SIZE, "spec.containerPort", PORT, "spec.image", IMAGE, "spec.cache.memory", MEMORY),
     ),
-}
+)
 """Violations of our own rules."""
 
-_TYPES: Table = {
-    "size three": ({"size": "three"}, ("spec.size", "must be of type integer")),
-    "size 1.5": ({"size": 1.5}, ("spec.size", "must be of type integer")),
-    "cache memory that is not a quantity": ({"cache": {"memory": "lots"}}, ("spec.cache.memory", "lots", MEMORY)),
-    "number as image": ({"image": 1}, ("spec.image", "must be of type string")),
-    "list as resources": ({"resources": []}, ("spec.resources", "must be of type object")),
-    "unknown pull policy": ({"imagePullPolicy": "Sometimes"}, ("spec.imagePullPolicy", "Sometimes", "Always")),
-    "unknown field": ({"replicas": 3}, ('unknown field "spec.replicas"',)),
-    "unknown nested field": ({"cache": {"size": "1Gi"}}, ('unknown field "spec.cache.size"',)),
-}
+TYPES: Final[Table] = (
+    row({"size": "three"}, "spec.size", "must be of type integer"),
+    row({"size": 1.5}, "spec.size", "must be of type integer"),
+    at("cache.memory", "lots", MEMORY),
+    row({"image": 1}, "spec.image", "must be of type string"),
+    at("resources", [], "must be of type object"),
+    at("imagePullPolicy", "Sometimes", "Always"),
+    row({"replicas": 3}, 'unknown field "spec.replicas"'),
+    row({"cache": {"size": "1Gi"}}, 'unknown field "spec.cache.size"'),
+)
 """Violations of the schema, with the API server's own messages, and of types that only CEL checks there."""
-
-RULES = invalid_objects(_RULES)
-TYPES = invalid_objects(_TYPES)
 
 VALID: dict[str, Spec] = {
     **VALID_TLS,
-    **VALID_METADATA,
+    **VALID_SHARED,
     **VALID_MONITORING,
     "nothing": {},
     "the highest size and the lowest port": {"size": 2**31 - 1, "containerPort": 1024},

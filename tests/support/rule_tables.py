@@ -9,7 +9,7 @@ from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_api.memcachedproxy.types import MEMCACHEDPROXY
 from support import invalid_appservice, invalid_memcached, invalid_memcachedproxy
-from support.invalid_memcached import InvalidObject, Spec
+from support.invalid import Spec, Table
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Tables:
 
     kind: Kind[Any]
     required: Spec
-    rules: Mapping[str, InvalidObject]
-    types: Mapping[str, InvalidObject]
+    rules: Table
+    types: Table
     valid: Mapping[str, Spec]
 
     def obj(self, spec: Spec, name: str = "cache", **metadata: str) -> dict[str, Any]:
@@ -36,20 +36,12 @@ class Tables:
         }
 
 
+def _tables(kind: Kind[Any], tables: Any, **required: Any) -> Tables:
+    return Tables(kind, required, tables.RULES, tables.TYPES, tables.VALID)
+
+
 TABLES: Final = (
-    Tables(MEMCACHED, {}, invalid_memcached.RULES, invalid_memcached.TYPES, invalid_memcached.VALID),
-    Tables(
-        MEMCACHEDPROXY,
-        {"memcachedRef": {"name": "sessions"}},
-        invalid_memcachedproxy.RULES,
-        invalid_memcachedproxy.TYPES,
-        invalid_memcachedproxy.VALID,
-    ),
-    Tables(
-        APPSERVICE,
-        {"image": "docker.io/library/nginx:1.28"},
-        invalid_appservice.RULES,
-        invalid_appservice.TYPES,
-        invalid_appservice.VALID,
-    ),
+    _tables(MEMCACHED, invalid_memcached),
+    _tables(MEMCACHEDPROXY, invalid_memcachedproxy, memcachedRef={"name": "sessions"}),
+    _tables(APPSERVICE, invalid_appservice, image="docker.io/library/nginx:1.28"),
 )

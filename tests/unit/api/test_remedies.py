@@ -196,11 +196,12 @@ def violations() -> Iterator[tuple[str, Kind[Any], Object, FieldError]]:
     """Each violation of the tables, the first of each message."""
     seen = set[str]()
     for tables in TABLES:
-        for name, invalid in tables.rules.items():
+        for invalid in tables.rules:
             for error in tables.kind.validate(tables.obj(invalid.spec)):
                 if error.message not in seen:
                     seen.add(error.message)
-                    yield f"{tables.kind.name}: {name}: {error.field}", tables.kind, tables.obj(invalid.spec), error
+                    name = f"{tables.kind.name}: {error.field}: {error.message}"
+                    yield name, tables.kind, tables.obj(invalid.spec), error
 
 
 VIOLATIONS: Final = {name: case for name, *case in violations()}

@@ -17,14 +17,7 @@ from faults.registration import configurations, created, dry_run_create, error_o
 from faults.sandbox import RBAC, Plane, Sandbox, grant, wait_until
 from faults.webhook import KINDS, Files, Webhook, webhook
 from faults.workloads import IMAGE
-from memcached_operator.certificates.issuer import (
-    MUTATING_WEBHOOKS,
-    PROPAGATION_DELAY,
-    VALIDATING_WEBHOOKS,
-    WebhookNames,
-    key_pair_of,
-    secret_of,
-)
+from memcached_operator.certificates import issuer
 from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue, load_bundle, renewal_reason
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import SECRETS, SERVICES, Key, Object
@@ -60,7 +53,7 @@ class Clients:
     """
 
     sandbox: Sandbox
-    names: WebhookNames
+    names: issuer.WebhookNames
     port: int
     created: int = 0
     connected: int = 0
@@ -92,7 +85,7 @@ class Clients:
             for bundle in current:
                 error = await self._connect(bundle)
                 now = time.monotonic()
-                outdated = now - read > PROPAGATION_DELAY
+                outdated = now - read > issuer.PROPAGATION_DELAY
                 if outdated and (not error or any(each in error for each in UNTRUSTED)):
                     break
                 self.connected += 1
@@ -139,18 +132,18 @@ class Kubelet:
         return data if data != self.projected else None
 
 
-def names_of(sandbox: Sandbox) -> WebhookNames:
+def names_of(sandbox: Sandbox) -> issuer.WebhookNames:
     """The names of the installation in a sandbox."""
     names = (f"{kind}-webhook-configuration-{sandbox.namespace}" for kind in ("mutating", "validating"))
-    return WebhookNames(sandbox.namespace, SECRET, SERVICE, *names)
+    return issuer.WebhookNames(sandbox.namespace, SECRET, SERVICE, *names)
 
 
-def keys_of(names: WebhookNames) -> list[Key]:
+def keys_of(names: issuer.WebhookNames) -> list[Key]:
     """The webhook configurations."""
-    return [Key(MUTATING_WEBHOOKS, "", names.mutating), Key(VALIDATING_WEBHOOKS, "", names.validating)]
+    return [Key(issuer.MUTATING_WEBHOOKS, "", names.mutating), Key(issuer.VALIDATING_WEBHOOKS, "", names.validating)]
 
 
-async def bundles(sandbox: Sandbox, names: WebhookNames) -> list[bytes]:
+async def bundles(sandbox: Sandbox, names: issuer.WebhookNames) -> list[bytes]:
     """The CA bundle of each webhook."""
     found = [await sandbox.client.get(key) or {} for key in keys_of(names)]
     return [base64.b64decode(hook["clientConfig"].get("caBundle", "")) for obj in found for hook in obj["webhooks"]]
@@ -169,10 +162,10 @@ async def set_bundle(sandbox: Sandbox, key: Key, bundle: bytes) -> None:
 
 async def stored(sandbox: Sandbox) -> KeyPair | None:
     """The pair in the Secret."""
-    return key_pair_of(await sandbox.get(SECRETS, SECRET))
+    return issuer.key_pair_of(await sandbox.get(SECRETS, SECRET))
 
 
-async def usable(sandbox: Sandbox, names: WebhookNames) -> KeyPair | None:
+async def usable(sandbox: Sandbox, names: issuer.WebhookNames) -> KeyPair | None:
     """The pair in the Secret if it is valid and every CA bundle contains its CA."""
     pair = await stored(sandbox)
     if pair is None or renewal_reason(pair, names.dns_names, datetime.now(UTC)):
@@ -181,12 +174,12 @@ async def usable(sandbox: Sandbox, names: WebhookNames) -> KeyPair | None:
     return pair if all(ca in load_bundle(each) for each in await bundles(sandbox, names)) else None
 
 
-def due_pair(names: WebhookNames) -> KeyPair:
+def due_pair(names: issuer.WebhookNames) -> KeyPair:
     """A pair that must be renewed: more than two thirds of its lifetime have passed."""
     return issue(names.dns_names, LIFETIME, datetime.now(UTC) - LIFETIME * 0.7)
 
 
-async def write_secret(sandbox: Sandbox, names: WebhookNames, data: dict[str, bytes]) -> None:
+async def write_secret(sandbox: Sandbox, names: issuer.WebhookNames, data: dict[str, bytes]) -> None:
     """Write the contents of the Secret as another client."""
     patch = {"data": {name: base64.b64encode(content).decode() for name, content in data.items()}}
     await sandbox.client.patch(Key(SECRETS, sandbox.namespace, names.secret), patch)
@@ -217,7 +210,7 @@ async def installation(sandbox: Sandbox, plane: Plane, first: KeyPair | None, *a
         await _create_service(sandbox, port)
         await stack.enter_async_context(created(sandbox, configurations(sandbox, client_config)))
         if first:
-            await sandbox.client.request("POST", SECRETS.path(sandbox.namespace), secret_of(names, first))
+            await sandbox.client.request("POST", SECRETS.path(sandbox.namespace), issuer.secret_of(names, first))
         await stack.enter_async_context(supervised(operator))
         yield port
 

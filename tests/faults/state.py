@@ -6,23 +6,9 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from memcached_api.annotations import INTENT_ANNOTATION
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import FIELD_MANAGER, ApiClient
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    PODS,
-    PROMETHEUS_RULES,
-    SERVICES,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-    nested_list,
-    nested_map,
-)
+from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
 from support.lists import listed
 
 COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "observedGeneration")
@@ -30,11 +16,18 @@ COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
 CHILDREN = (
-    *(DEPLOYMENTS, STATEFULSETS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS),
-    PROMETHEUS_RULES,
+    *(
+        kinds.DEPLOYMENTS,
+        kinds.STATEFULSETS,
+        kinds.SERVICES,
+        kinds.POD_DISRUPTION_BUDGETS,
+        kinds.NETWORK_POLICIES,
+        kinds.POD_MONITORS,
+    ),
+    kinds.PROMETHEUS_RULES,
 )
 """The resources of the children with the object's name."""
-SLOT_CHILDREN = ((CONFIG_MAPS, "-connection"), (SERVICES, "-0"), (SERVICES, "-2"))
+SLOT_CHILDREN = ((kinds.CONFIG_MAPS, "-connection"), (kinds.SERVICES, "-0"), (kinds.SERVICES, "-2"))
 """Those of the other children of a Memcached with slots, and what follows the object's name."""
 KEPT = ("labels", "annotations", "generation", "finalizers", "ownerReferences")
 """Fields of the metadata that are compared."""
@@ -69,7 +62,7 @@ async def _nodes_match(client: ApiClient, obj: Object | None, namespace: str) ->
     selector = nested_map(obj or {}, "status").get("selector", "")
     if not obj or not selector:
         return obj is None
-    pods, _ = await listed(client, PODS, namespace, selector)
+    pods, _ = await listed(client, kinds.PODS, namespace, selector)
     live = [pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     return sorted(live) == obj["status"].get("nodes")
 
@@ -126,7 +119,7 @@ def without_generations(state: Any) -> Any:
 
 def _status(obj: Object) -> Object:
     status: Object = obj.get("status", {})
-    if obj["kind"] in {child.kind for child in (*CHILDREN, CONFIG_MAPS)}:
+    if obj["kind"] in {child.kind for child in (*CHILDREN, kinds.CONFIG_MAPS)}:
         return {name: status[name] for name in COUNTS if name in status}
     conditions = [
         {name: text for name, text in condition.items() if name != "lastTransitionTime"}

@@ -25,18 +25,9 @@ from memcached_api.images import Images
 from memcached_operator.appservice.controller import APPSERVICES, appservice
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.engine.writes.ownership import preparation_patch, scale_patch
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.field_managers import takeover
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    SERVICES,
-    STATEFULSETS,
-    Object,
-    Resource,
-)
+from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from memcached_operator.world.snapshot import Snapshot
 
@@ -69,13 +60,13 @@ MONITORED: Final[Object] = {**PLAIN, "monitoring": {"podMonitor": {}, "rules": {
 STABLE: Final[Object] = {**PLAIN, "identity": "Stable", "service": {"perPod": True}, "rollout": {"warmUp": {}}}
 APP: Final[Object] = {"image": IMAGE, "size": 2, "ports": [{"port": 80, "name": "http"}]}
 RESOURCES: Final[Mapping[str, Resource]] = {
-    "Deployment": DEPLOYMENTS,
-    "StatefulSet": STATEFULSETS,
-    "Service": SERVICES,
-    "ConfigMap": CONFIG_MAPS,
-    "PodDisruptionBudget": POD_DISRUPTION_BUDGETS,
-    "NetworkPolicy": NETWORK_POLICIES,
-    "PodMonitor": POD_MONITORS,
+    "Deployment": kinds.DEPLOYMENTS,
+    "StatefulSet": kinds.STATEFULSETS,
+    "Service": kinds.SERVICES,
+    "ConfigMap": kinds.CONFIG_MAPS,
+    "PodDisruptionBudget": kinds.POD_DISRUPTION_BUDGETS,
+    "NetworkPolicy": kinds.NETWORK_POLICIES,
+    "PodMonitor": kinds.POD_MONITORS,
 }
 EDITS: Final[Mapping[str, Object]] = {
     "Deployment": {"spec": {"template": {"spec": {"automountServiceAccountToken": True}}}},
@@ -168,35 +159,35 @@ def _deployments() -> dict[str, list[Step]]:
 
     return {
         "deployment/rollout": [
-            create(DEPLOYMENTS, deployment, OPERATOR),
-            put(DEPLOYMENTS, "cache", of_controller, "status", "kube-controller-manager"),
-            patch(DEPLOYMENTS, "cache", lambda seen: preparation_patch(other, seen[-1]), PATCH, manager=OPERATOR),
-            applied(DEPLOYMENTS, "cache", other),
-            patch(DEPLOYMENTS, "cache", lambda seen: scale_patch(scaled, seen[-1]), PATCH, manager=OPERATOR),
-            applied(DEPLOYMENTS, "cache", scaled),
-            patch(DEPLOYMENTS, "cache", {"spec": {"replicas": 0}}),
-            patch(DEPLOYMENTS, "cache", {"spec": {"replicas": 7, "paused": True}}),
-            applied(DEPLOYMENTS, "cache", scaled, force=False),
-            applied(DEPLOYMENTS, "cache", scaled, "another", force=False),
-            applied(DEPLOYMENTS, "cache", deployment),
-            patch(DEPLOYMENTS, "cache", {"spec": {"replicas": 3}}, subresource="scale"),
-            get(DEPLOYMENTS, "cache", "scale"),
-            get(DEPLOYMENTS, "cache"),
+            create(kinds.DEPLOYMENTS, deployment, OPERATOR),
+            put(kinds.DEPLOYMENTS, "cache", of_controller, "status", "kube-controller-manager"),
+            patch(kinds.DEPLOYMENTS, "cache", lambda seen: preparation_patch(other, seen[-1]), PATCH, manager=OPERATOR),
+            applied(kinds.DEPLOYMENTS, "cache", other),
+            patch(kinds.DEPLOYMENTS, "cache", lambda seen: scale_patch(scaled, seen[-1]), PATCH, manager=OPERATOR),
+            applied(kinds.DEPLOYMENTS, "cache", scaled),
+            patch(kinds.DEPLOYMENTS, "cache", {"spec": {"replicas": 0}}),
+            patch(kinds.DEPLOYMENTS, "cache", {"spec": {"replicas": 7, "paused": True}}),
+            applied(kinds.DEPLOYMENTS, "cache", scaled, force=False),
+            applied(kinds.DEPLOYMENTS, "cache", scaled, "another", force=False),
+            applied(kinds.DEPLOYMENTS, "cache", deployment),
+            patch(kinds.DEPLOYMENTS, "cache", {"spec": {"replicas": 3}}, subresource="scale"),
+            get(kinds.DEPLOYMENTS, "cache", "scale"),
+            get(kinds.DEPLOYMENTS, "cache"),
         ],
         "deployment/another-owner": [
-            create(DEPLOYMENTS, deployment, OPERATOR),
-            patch(DEPLOYMENTS, "cache", {"metadata": {"ownerReferences": [ANOTHER]}}),
-            patch(DEPLOYMENTS, "cache", lambda seen: preparation_patch(other, seen[0]), PATCH, manager=OPERATOR),
-            patch(DEPLOYMENTS, "cache", lambda seen: scale_patch(scaled, seen[0]), PATCH, manager=OPERATOR),
-            applied(DEPLOYMENTS, "cache", other),
-            get(DEPLOYMENTS, "cache"),
+            create(kinds.DEPLOYMENTS, deployment, OPERATOR),
+            patch(kinds.DEPLOYMENTS, "cache", {"metadata": {"ownerReferences": [ANOTHER]}}),
+            patch(kinds.DEPLOYMENTS, "cache", lambda seen: preparation_patch(other, seen[0]), PATCH, manager=OPERATOR),
+            patch(kinds.DEPLOYMENTS, "cache", lambda seen: scale_patch(scaled, seen[0]), PATCH, manager=OPERATOR),
+            applied(kinds.DEPLOYMENTS, "cache", other),
+            get(kinds.DEPLOYMENTS, "cache"),
         ],
         "deployment/copy": [
-            create(DEPLOYMENTS, copied(deployment)),
-            applied(DEPLOYMENTS, "cache", deployment, dryRun="All"),
-            patch(DEPLOYMENTS, "cache", taken_over, PATCH, manager=OPERATOR),
-            applied(DEPLOYMENTS, "cache", deployment),
-            applied(DEPLOYMENTS, "cache", changed(deployment, "spec", "template", "spec", "volumes", value=None)),
+            create(kinds.DEPLOYMENTS, copied(deployment)),
+            applied(kinds.DEPLOYMENTS, "cache", deployment, dryRun="All"),
+            patch(kinds.DEPLOYMENTS, "cache", taken_over, PATCH, manager=OPERATOR),
+            applied(kinds.DEPLOYMENTS, "cache", deployment),
+            applied(kinds.DEPLOYMENTS, "cache", changed(deployment, "spec", "template", "spec", "volumes", value=None)),
         ],
     }
 
@@ -205,37 +196,41 @@ def _rejected() -> dict[str, list[Step]]:
     deployment, replica = children(PLAIN)["Deployment"], children(STABLE)["StatefulSet"]
     return {
         "deployment/immutable": [
-            create(DEPLOYMENTS, deployment, OPERATOR),
-            patch(DEPLOYMENTS, "cache", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
-            patch(DEPLOYMENTS, "cache", {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}),
-            patch(DEPLOYMENTS, "cache", {"metadata": {"uid": "00000000-0000-4000-8000-00000000000f"}}),
-            applied(DEPLOYMENTS, "cache", changed(deployment, "metadata", "uid", value="other")),
-            patch(DEPLOYMENTS, "cache", {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 1}}),
-            patch(DEPLOYMENTS, "missing", {"spec": {"replicas": 1}}),
-            applied(DEPLOYMENTS, "missing", changed(deployment, "metadata", "uid", value="other")),
-            applied(DEPLOYMENTS, "missing", deployment),
-            put(DEPLOYMENTS, "cache", lambda seen: changed(seen[0], "metadata", "uid", value="other")),
-            patch(DEPLOYMENTS, "cache", [{"op": "test", "path": "/metadata/uid", "value": "other"}], PATCH),
-            patch(DEPLOYMENTS, "cache", [{"op": "replace", "path": "/spec/missing/x", "value": 1}], PATCH),
+            create(kinds.DEPLOYMENTS, deployment, OPERATOR),
+            patch(kinds.DEPLOYMENTS, "cache", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+            patch(kinds.DEPLOYMENTS, "cache", {"spec": {"template": {"metadata": {"labels": {"a": "b"}}}}}),
+            patch(kinds.DEPLOYMENTS, "cache", {"metadata": {"uid": "00000000-0000-4000-8000-00000000000f"}}),
+            applied(kinds.DEPLOYMENTS, "cache", changed(deployment, "metadata", "uid", value="other")),
+            patch(kinds.DEPLOYMENTS, "cache", {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 1}}),
+            patch(kinds.DEPLOYMENTS, "missing", {"spec": {"replicas": 1}}),
+            applied(kinds.DEPLOYMENTS, "missing", changed(deployment, "metadata", "uid", value="other")),
+            applied(kinds.DEPLOYMENTS, "missing", deployment),
+            put(kinds.DEPLOYMENTS, "cache", lambda seen: changed(seen[0], "metadata", "uid", value="other")),
+            patch(kinds.DEPLOYMENTS, "cache", [{"op": "test", "path": "/metadata/uid", "value": "other"}], PATCH),
+            patch(kinds.DEPLOYMENTS, "cache", [{"op": "replace", "path": "/spec/missing/x", "value": 1}], PATCH),
         ],
         "statefulset/immutable": [
-            create(STATEFULSETS, replica, OPERATOR),
-            patch(STATEFULSETS, "cache", {"spec": {"serviceName": "other"}}),
-            patch(STATEFULSETS, "cache", {"spec": {"podManagementPolicy": "OrderedReady"}}),
-            patch(STATEFULSETS, "cache", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
-            patch(STATEFULSETS, "cache", {"spec": {"ordinals": {"start": 2}, "replicas": 4}}),
-            patch(STATEFULSETS, "cache", {"spec": {"updateStrategy": {"type": "RollingUpdate"}}}),
-            patch(STATEFULSETS, "cache", {"spec": {"updateStrategy": {"type": "OnDelete"}}}),
-            patch(STATEFULSETS, "cache", lambda seen: preparation_patch(replica, seen[-1]), PATCH, manager=OPERATOR),
-            applied(STATEFULSETS, "cache", replica),
+            create(kinds.STATEFULSETS, replica, OPERATOR),
+            patch(kinds.STATEFULSETS, "cache", {"spec": {"serviceName": "other"}}),
+            patch(kinds.STATEFULSETS, "cache", {"spec": {"podManagementPolicy": "OrderedReady"}}),
+            patch(kinds.STATEFULSETS, "cache", {"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+            patch(kinds.STATEFULSETS, "cache", {"spec": {"ordinals": {"start": 2}, "replicas": 4}}),
+            patch(kinds.STATEFULSETS, "cache", {"spec": {"updateStrategy": {"type": "RollingUpdate"}}}),
+            patch(kinds.STATEFULSETS, "cache", {"spec": {"updateStrategy": {"type": "OnDelete"}}}),
+            patch(
+                kinds.STATEFULSETS, "cache", lambda seen: preparation_patch(replica, seen[-1]), PATCH, manager=OPERATOR
+            ),
+            applied(kinds.STATEFULSETS, "cache", replica),
         ],
         "workload/strategic": [
-            create(DEPLOYMENTS, deployment),
-            patch(DEPLOYMENTS, "cache", _containers({"name": "memcached", "image": "other:1"}), STRATEGIC),
-            patch(DEPLOYMENTS, "cache", _containers({"name": "sidecar", "image": "other"}), STRATEGIC),
-            patch(DEPLOYMENTS, "cache", _containers({"name": "sidecar", "$patch": "delete"}), STRATEGIC),
-            patch(DEPLOYMENTS, "cache", {"metadata": {"finalizers": ["example.com/a"]}}, STRATEGIC),
-            patch(DEPLOYMENTS, "cache", {"metadata": {"finalizers": ["example.com/b"], "labels": None}}, STRATEGIC),
+            create(kinds.DEPLOYMENTS, deployment),
+            patch(kinds.DEPLOYMENTS, "cache", _containers({"name": "memcached", "image": "other:1"}), STRATEGIC),
+            patch(kinds.DEPLOYMENTS, "cache", _containers({"name": "sidecar", "image": "other"}), STRATEGIC),
+            patch(kinds.DEPLOYMENTS, "cache", _containers({"name": "sidecar", "$patch": "delete"}), STRATEGIC),
+            patch(kinds.DEPLOYMENTS, "cache", {"metadata": {"finalizers": ["example.com/a"]}}, STRATEGIC),
+            patch(
+                kinds.DEPLOYMENTS, "cache", {"metadata": {"finalizers": ["example.com/b"], "labels": None}}, STRATEGIC
+            ),
         ],
     }
 
@@ -259,27 +254,27 @@ def _services() -> dict[str, list[Step]]:
 
     return {
         "service/foreign": [
-            create(SERVICES, foreign),
-            applied(SERVICES, "cache", headless),
-            applied(SERVICES, "cache", plain),
-            patch(SERVICES, "cache", {"spec": {"clusterIP": "None"}}),
-            patch(SERVICES, "cache", {"spec": {"clusterIP": None}}),
-            put(SERVICES, "cache", replaced),
+            create(kinds.SERVICES, foreign),
+            applied(kinds.SERVICES, "cache", headless),
+            applied(kinds.SERVICES, "cache", plain),
+            patch(kinds.SERVICES, "cache", {"spec": {"clusterIP": "None"}}),
+            patch(kinds.SERVICES, "cache", {"spec": {"clusterIP": None}}),
+            put(kinds.SERVICES, "cache", replaced),
         ],
         "service/headless": [
-            create(SERVICES, {**headless, "spec": {**headless["spec"], "selector": None}}),
-            patch(SERVICES, "cache", {"spec": {"clusterIP": None, "clusterIPs": None}}),
-            patch(SERVICES, "cache", {"metadata": {"annotations": {"a": "b"}}}),
-            applied(SERVICES, "cache", with_version),
+            create(kinds.SERVICES, {**headless, "spec": {**headless["spec"], "selector": None}}),
+            patch(kinds.SERVICES, "cache", {"spec": {"clusterIP": None, "clusterIPs": None}}),
+            patch(kinds.SERVICES, "cache", {"metadata": {"annotations": {"a": "b"}}}),
+            applied(kinds.SERVICES, "cache", with_version),
         ],
         "service/types": [
-            create(SERVICES, node_port, OPERATOR),
-            patch(SERVICES, "cache", lambda seen: preparation_patch(plain, seen[-1]), PATCH, manager=OPERATOR),
-            applied(SERVICES, "cache", plain),
-            applied(SERVICES, "cache", node_port),
-            patch(SERVICES, "cache", {"spec": {"type": "LoadBalancer"}}),
-            patch(SERVICES, "cache", {"spec": {"type": "ClusterIP"}}),
-            patch(SERVICES, "cache", {"spec": {"sessionAffinity": "ClientIP"}}),
+            create(kinds.SERVICES, node_port, OPERATOR),
+            patch(kinds.SERVICES, "cache", lambda seen: preparation_patch(plain, seen[-1]), PATCH, manager=OPERATOR),
+            applied(kinds.SERVICES, "cache", plain),
+            applied(kinds.SERVICES, "cache", node_port),
+            patch(kinds.SERVICES, "cache", {"spec": {"type": "LoadBalancer"}}),
+            patch(kinds.SERVICES, "cache", {"spec": {"type": "ClusterIP"}}),
+            patch(kinds.SERVICES, "cache", {"spec": {"sessionAffinity": "ClientIP"}}),
         ],
     }
 

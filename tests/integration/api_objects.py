@@ -37,16 +37,7 @@ from memcached_operator.kube.resource import (
     Resource,
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
-from simulation.api.kinds import (
-    CLAIMS,
-    CONTROLLER_REVISIONS,
-    ENDPOINT_SLICES,
-    LIMIT_RANGES,
-    REPLICA_SETS,
-    RESOURCE_QUOTAS,
-    ROLE_BINDINGS,
-    ROLES,
-)
+from simulation.api import kinds
 from simulation.api.kinds import SERVICE_ACCOUNTS as ACCOUNTS
 
 
@@ -360,13 +351,13 @@ def _permissions() -> dict[str, list[Step]]:
         {"apiGroups": ["cache.example.com"], "resources": ["memcacheds/status"], "verbs": ["patch"]},
     ]
     subject = {"kind": "ServiceAccount", "name": "operator", "namespace": NAMESPACE}
-    binding = {"roleRef": {"apiGroup": ROLES.group, "kind": "Role", "name": "r"}, "subjects": [subject]}
+    binding = {"roleRef": {"apiGroup": kinds.ROLES.group, "kind": "Role", "name": "r"}, "subjects": [subject]}
     deployment = children(PLAIN)["Deployment"]
     finalizers = {"apiGroups": ["cache.example.com"], "resources": ["memcacheds/finalizers"], "verbs": ["update"]}
     return {
         "permissions": [
-            create(ROLES, {"metadata": {"name": "r"}, "rules": rules}),
-            create(ROLE_BINDINGS, {"metadata": {"name": "r"}, **binding}),
+            create(kinds.ROLES, {"metadata": {"name": "r"}, "rules": rules}),
+            create(kinds.ROLE_BINDINGS, {"metadata": {"name": "r"}, **binding}),
             listed(DEPLOYMENTS).by(user),
             listed(MEMCACHEDS).by(user),
             Step("GET", MEMCACHEDS.path(), user=user),
@@ -375,7 +366,7 @@ def _permissions() -> dict[str, list[Step]]:
             patch(MEMCACHEDS, "x", {"status": {}}, subresource="status").by(user),
             patch(MEMCACHEDS, "x", {"spec": {}}).by(user),
             create(DEPLOYMENTS, deployment).by(user),
-            put(ROLES, "r", {"metadata": {"name": "r"}, "rules": [*rules, finalizers]}),
+            put(kinds.ROLES, "r", {"metadata": {"name": "r"}, "rules": [*rules, finalizers]}),
             create(DEPLOYMENTS, deployment).by(user),
             delete(DEPLOYMENTS, "cache").by(user),
             delete(DEPLOYMENTS).by(user),
@@ -405,15 +396,17 @@ def _kinds() -> dict[str, list[Step]]:
     )
     found: dict[str, list[Step]] = {}
     specs: Mapping[Resource, Object] = {
-        REPLICA_SETS: {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}},
-        ENDPOINT_SLICES: {
+        kinds.REPLICA_SETS: {"spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}},
+        kinds.ENDPOINT_SLICES: {
             "addressType": "IPv4",
             "endpoints": [{"addresses": ["192.0.2.1"], "conditions": {"ready": False}}],
             "ports": [{"name": "a", "port": 80, "protocol": "TCP"}],
         },
-        RESOURCE_QUOTAS: {"spec": {"hard": {"pods": "2", "limits.memory": "1Gi"}}},
-        LIMIT_RANGES: {"spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}, "min": {"memory": "1Mi"}}]}},
-        CLAIMS: {
+        kinds.RESOURCE_QUOTAS: {"spec": {"hard": {"pods": "2", "limits.memory": "1Gi"}}},
+        kinds.LIMIT_RANGES: {
+            "spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}, "min": {"memory": "1Mi"}}]}
+        },
+        kinds.CLAIMS: {
             "spec": {
                 "accessModes": ["ReadWriteOnce"],
                 "resources": {"requests": {"storage": "1Gi"}},
@@ -421,8 +414,8 @@ def _kinds() -> dict[str, list[Step]]:
             }
         },
         ACCOUNTS: {"automountServiceAccountToken": False, "imagePullSecrets": [{"name": "a"}]},
-        ROLE_BINDINGS: {
-            "roleRef": {"apiGroup": ROLE_BINDINGS.group, "kind": "Role", "name": "r"},
+        kinds.ROLE_BINDINGS: {
+            "roleRef": {"apiGroup": kinds.ROLE_BINDINGS.group, "kind": "Role", "name": "r"},
             "subjects": [{"kind": "User", "name": "u"}, {"kind": "ServiceAccount", "name": "s"}],
         },
     }
@@ -436,7 +429,7 @@ def _kinds() -> dict[str, list[Step]]:
             get(resource, "x"),
         ]
     revision = {"metadata": {"name": "x"}, "revision": 1, "data": {"spec": {"template": template}}}
-    found["kinds/revisions"] = [create(CONTROLLER_REVISIONS, revision), delete(CONTROLLER_REVISIONS, "x")]
+    found["kinds/revisions"] = [create(kinds.CONTROLLER_REVISIONS, revision), delete(kinds.CONTROLLER_REVISIONS, "x")]
     name, manager = NAMESPACE, {"fieldManager": OPERATOR}
     configuration = {"metadata": {"name": name}, "webhooks": [hook, {**hook, "name": "b.example.com"}]}
     found["kinds/webhooks"] = [

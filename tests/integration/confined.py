@@ -12,23 +12,9 @@ import yaml
 from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
 from memcached_operator.engine.writes.ownership import preparation_patch
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiClient, ApiError
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    LEASES,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    PODS,
-    PROMETHEUS_RULES,
-    SECRETS,
-    SERVICES,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-)
+from memcached_operator.kube.resource import Key, Object, Resource
 from support import policies
 
 Work = Callable[[ApiClient], Awaitable[object]]
@@ -154,7 +140,7 @@ def _last_policy_is_in_effect(plane: ControlPlane) -> bool:
     """Whether LAST_POLICY is in effect. The API server reads policies in their order, so all before it are compiled."""
     lease = {"metadata": {"name": "last", "namespace": ACCOUNT_NAMESPACE}, "spec": {}}
     try:
-        plane.call(dry_run("POST", LEASES, lease))
+        plane.call(dry_run("POST", kinds.LEASES, lease))
     except ApiError as error:
         return "'last'" in error.message
     return False
@@ -177,13 +163,13 @@ def forbidden() -> dict[str, Work]:
     named = {"metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}
     pod = {"serviceAccountName": ACCOUNT, "containers": [{"name": "main", "image": "example.com/app:1"}]}
     return {
-        "children": dry_run("POST", DEPLOYMENTS, deployment("any") | named),
+        "children": dry_run("POST", kinds.DEPLOYMENTS, deployment("any") | named),
         "webhook-configurations": dry_run("POST", VALIDATING_WEBHOOKS, webhooks),
         "monitoring": dry_run(
-            "POST", POD_MONITORS, pod_monitor("any") | {"spec": {"selector": {"matchLabels": LABELS}, "other": 1}}
+            "POST", kinds.POD_MONITORS, pod_monitor("any") | {"spec": {"selector": {"matchLabels": LABELS}, "other": 1}}
         ),
-        "secrets": dry_run("POST", SECRETS, named),
-        "pods": dry_run("POST", PODS, {**named, "spec": pod}),
+        "secrets": dry_run("POST", kinds.SECRETS, named),
+        "pods": dry_run("POST", kinds.PODS, {**named, "spec": pod}),
     }
 
 
@@ -196,7 +182,11 @@ def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JS
     params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
 
     async def request(client: ApiClient) -> Object:
-        if method != "PUT" or resource not in (POD_DISRUPTION_BUDGETS, POD_MONITORS, PROMETHEUS_RULES):
+        if method != "PUT" or resource not in (
+            kinds.POD_DISRUPTION_BUDGETS,
+            kinds.POD_MONITORS,
+            kinds.PROMETHEUS_RULES,
+        ):
             return await client.request(method, path, body, content_type, params)
 
         def update(live: Object) -> Awaitable[Object]:
@@ -284,13 +274,13 @@ def statefulset(name: str, *owners: Object) -> Object:
 
 def config_map(name: str, *owners: Object) -> Object:
     """The minimal ConfigMap that the policies let the controller create."""
-    meta = metadata(own_name(CONFIG_MAPS, name), *owners)
+    meta = metadata(own_name(kinds.CONFIG_MAPS, name), *owners)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"servers": "a:1"}}
 
 
 def own_name(resource: Resource, name: str) -> str:
     """The name of the child of `name`."""
-    return f"{name}-connection" if resource == CONFIG_MAPS else name
+    return f"{name}-connection" if resource == kinds.CONFIG_MAPS else name
 
 
 def service(name: str, *owners: Object) -> Object:
@@ -310,7 +300,7 @@ def network_policy(name: str, *owners: Object) -> Object:
     rule: Object = {"from": [{"podSelector": {}}], "ports": [{"port": 80, "protocol": "TCP"}]}
     spec: Object = {"podSelector": {"matchLabels": LABELS}, "policyTypes": ["Ingress"], "ingress": [rule]}
     return {
-        "apiVersion": NETWORK_POLICIES.api_version,
+        "apiVersion": kinds.NETWORK_POLICIES.api_version,
         "kind": "NetworkPolicy",
         "metadata": metadata(name, *owners),
         "spec": spec,
@@ -320,25 +310,25 @@ def network_policy(name: str, *owners: Object) -> Object:
 def pod_monitor(name: str, *owners: Object) -> Object:
     """The minimal PodMonitor that the policies let the controller create."""
     spec = {"selector": {"matchLabels": LABELS}, "podMetricsEndpoints": [{"port": "metrics"}]}
-    kind = {"apiVersion": POD_MONITORS.api_version, "kind": POD_MONITORS.kind}
+    kind = {"apiVersion": kinds.POD_MONITORS.api_version, "kind": kinds.POD_MONITORS.kind}
     return {**kind, "metadata": metadata(name, *owners), "spec": spec}
 
 
 def prometheus_rule(name: str, *owners: Object) -> Object:
     """The minimal PrometheusRule that the policies let the controller create."""
-    kind = {"apiVersion": PROMETHEUS_RULES.api_version, "kind": PROMETHEUS_RULES.kind}
+    kind = {"apiVersion": kinds.PROMETHEUS_RULES.api_version, "kind": kinds.PROMETHEUS_RULES.kind}
     return {**kind, "metadata": metadata(name, *owners), "spec": {"groups": []}}
 
 
 MINIMAL = {
-    DEPLOYMENTS: deployment,
-    STATEFULSETS: statefulset,
-    SERVICES: service,
-    CONFIG_MAPS: config_map,
-    POD_DISRUPTION_BUDGETS: budget,
-    NETWORK_POLICIES: network_policy,
-    POD_MONITORS: pod_monitor,
-    PROMETHEUS_RULES: prometheus_rule,
+    kinds.DEPLOYMENTS: deployment,
+    kinds.STATEFULSETS: statefulset,
+    kinds.SERVICES: service,
+    kinds.CONFIG_MAPS: config_map,
+    kinds.POD_DISRUPTION_BUDGETS: budget,
+    kinds.NETWORK_POLICIES: network_policy,
+    kinds.POD_MONITORS: pod_monitor,
+    kinds.PROMETHEUS_RULES: prometheus_rule,
 }
 """The minimal child of each kind."""
 

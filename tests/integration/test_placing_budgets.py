@@ -5,27 +5,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from integration import test_manager
 from integration.control_plane import ControlPlane, eventually
-from integration.test_manager import (
-    cache,
-    create,
-    missing,
-    operator_requests,
-    run_operator,
-    wait_until_ready,
-)
+from integration.test_manager import cache, create
 from memcached_api.images import Images
 from memcached_operator import metrics
 from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import (
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    SERVICES,
-    Key,
-    Object,
-)
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
 from support.admitted import admitted
 from support.audit import Audit
@@ -35,7 +23,7 @@ QUIET = 2.0
 
 STATUS = "patch memcacheds/status"
 ALL = ("create deployments", "create services", "create poddisruptionbudgets", "create networkpolicies")
-POOLED = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES)
+POOLED = (kinds.DEPLOYMENTS, kinds.SERVICES, kinds.POD_DISRUPTION_BUDGETS, kinds.NETWORK_POLICIES)
 PEERS = [{"podSelector": {"matchLabels": {"app": "web"}}}, {"ipBlock": {"cidr": "192.0.2.0/24"}}]
 
 CHANGES: list[tuple[Object, dict[str, int]]] = [
@@ -88,7 +76,7 @@ def test_request_budgets_with_all_children(plane: ControlPlane, namespace: str) 
             audit = plane.audit()
             await asyncio.to_thread(action)
             if not paused:
-                await wait_until_ready(client, namespace)
+                await test_manager.wait_until_ready(client, namespace)
             seconds = time.monotonic() - audit.started
             await asyncio.to_thread(assert_within, audit, seconds, namespace, expected)
 
@@ -99,7 +87,7 @@ def test_request_budgets_with_all_children(plane: ControlPlane, namespace: str) 
             paused = spec.get("rollout", {}).get("paused", paused)
             await check(lambda spec=spec: plane.change(key, {"spec": spec}), expected, paused=paused)
 
-    run_operator(plane, (namespace,), scenario)
+    test_manager.run_operator(plane, (namespace,), scenario)
 
 
 SYNC_PERIOD = 0.5
@@ -154,7 +142,7 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
         audit, before = plane.audit(), reconciles()
 
         def lists() -> dict[str, int]:
-            found = operator_requests(namespace, audit.requests())
+            found = test_manager.operator_requests(namespace, audit.requests())
             listed = [each["objectRef"]["resource"] for each in found if each["verb"] == "list"]
             return {child.plural: listed.count(child.plural) for child in memcached(Images()).owns}
 
@@ -166,10 +154,10 @@ def test_resyncs_and_a_restart_with_all_children_write_nothing(plane: ControlPla
 
     async def first(client: ApiClient) -> None:
         await create(client, cache(namespace, **admitted(**EVERYTHING)))
-        await wait_until_ready(client, namespace)
-        assert not [child for child in POOLED if await missing(client, Key(child, namespace, "cache"))]
+        await test_manager.wait_until_ready(client, namespace)
+        assert not [child for child in POOLED if await test_manager.missing(client, Key(child, namespace, "cache"))]
         await asyncio.to_thread(plane.audit().wait_until_quiet, QUIET, namespace)
         await check_steady(client)
 
-    run_operator(plane, (namespace,), first, SYNC_PERIOD)
-    run_operator(plane, (namespace,), check_steady, SYNC_PERIOD)
+    test_manager.run_operator(plane, (namespace,), first, SYNC_PERIOD)
+    test_manager.run_operator(plane, (namespace,), check_steady, SYNC_PERIOD)

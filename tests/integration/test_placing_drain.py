@@ -11,19 +11,9 @@ from integration.test_manager import cache, create, keys, missing, patch, run_op
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
+from support import draining
 from support.admitted import admitted
-from support.draining import (
-    NODES,
-    condition,
-    drain,
-    evict,
-    in_pool,
-    node,
-    nodes_of,
-    pods_of,
-    ready_pods,
-    schedulable,
-)
+from support.draining import condition, node
 
 AddNode = Callable[..., str]
 """Adds a node to the pool of the test, with these resources; returns its name."""
@@ -41,13 +31,13 @@ def add_node(plane: ControlPlane, pool: str) -> Iterator[AddNode]:
     names: list[str] = []
 
     def add(**resources: str) -> str:
-        created = plane.create(NODES, node(pool, len(names), **resources))
+        created = plane.create(draining.NODES, node(pool, len(names), **resources))
         names.append(created["metadata"]["name"])
 
         async def wait(client: ApiClient) -> None:
             async def check() -> bool:
-                found = await client.get(Key(NODES, "", names[-1]))
-                return found is not None and schedulable(found)
+                found = await client.get(Key(draining.NODES, "", names[-1]))
+                return found is not None and draining.schedulable(found)
 
             await eventually(check)
 
@@ -56,7 +46,7 @@ def add_node(plane: ControlPlane, pool: str) -> Iterator[AddNode]:
 
     yield add
     for name in names:
-        plane.delete(Key(NODES, "", name))
+        plane.delete(Key(draining.NODES, "", name))
 
 
 def budget(namespace: str, name: str = "cache") -> Key:
@@ -103,16 +93,16 @@ def test_drain_completes(
     first = add_node()
 
     async def scenario(client: ApiClient) -> None:
-        await create(client, cache(namespace, **admitted(size=size, **in_pool(pool))))
+        await create(client, cache(namespace, **admitted(size=size, **draining.in_pool(pool))))
         await wait_until_ready(client, namespace)
-        assert nodes_of(await pods_of(client, namespace)) == size * [first]
+        assert draining.nodes_of(await draining.pods_of(client, namespace)) == size * [first]
         assert await missing(client, budget(namespace)) == (size == 1)
         others = [await asyncio.to_thread(add_node) for _ in range(2)]
-        async with ready_pods(client, namespace) as ready:
-            await asyncio.wait_for(drain(client, first, namespace), 60)
+        async with draining.ready_pods(client, namespace) as ready:
+            await asyncio.wait_for(draining.drain(client, first, namespace), 60)
             await wait_until_ready(client, namespace)
         assert min(ready.counts) == lowest, ready.counts
-        found = nodes_of(await pods_of(client, namespace))
+        found = draining.nodes_of(await draining.pods_of(client, namespace))
         assert len(found) == size
         assert set(found) <= set(others)
 
@@ -128,22 +118,22 @@ def test_drain_with_a_foreign_budget(
     ours, theirs = budget(namespace), budget(namespace, "own-budget")
 
     async def start(client: ApiClient) -> None:
-        await create(client, cache(namespace, **admitted(size=3, **in_pool(pool))))
+        await create(client, cache(namespace, **admitted(size=3, **draining.in_pool(pool))))
         await wait_until_ready(client, namespace)
 
     async def without_operator(client: ApiClient) -> None:
         await create_as_user(client, theirs.resource, foreign_budget(namespace))
         await wait_until_observed(client, theirs)
-        pods = await pods_of(client, namespace)
+        pods = await draining.pods_of(client, namespace)
         with pytest.raises(ApiError, match="more than one PodDisruptionBudget") as error:
-            await evict(client, pods[0])
+            await draining.evict(client, pods[0])
         assert error.value.code == 500
 
     async def with_operator(client: ApiClient) -> None:
         await eventually(lambda: missing(client, ours))
         await asyncio.to_thread(add_node)
-        async with ready_pods(client, namespace) as ready:
-            await asyncio.wait_for(drain(client, first, namespace), 60)
+        async with draining.ready_pods(client, namespace) as ready:
+            await asyncio.wait_for(draining.drain(client, first, namespace), 60)
             await wait_until_ready(client, namespace)
         assert min(ready.counts) == 2, ready.counts
         await wait_for_message(client, namespace, "because PodDisruptionBudget own-budget selects the same pods")
@@ -165,11 +155,11 @@ def test_pods_of_a_new_object_run_on_different_nodes(
 
     async def scenario(client: ApiClient) -> None:
         obj = cache(namespace)
-        placed = in_pool(pool)["podTemplate"]["spec"] | spec.get("podTemplate", {}).get("spec", {})
+        placed = draining.in_pool(pool)["podTemplate"]["spec"] | spec.get("podTemplate", {}).get("spec", {})
         obj["spec"] = {**spec, "size": 3, "podTemplate": {"spec": placed}}
         await create(client, obj)
         await wait_until_ready(client, namespace)
-        assert nodes_of(await pods_of(client, namespace)).count(names[0]) == on_large_node
+        assert draining.nodes_of(await draining.pods_of(client, namespace)).count(names[0]) == on_large_node
 
     run_operator(plane, (namespace,), scenario)
 
@@ -181,7 +171,7 @@ def test_new_pods_replace_old_ones_on_different_nodes(
     names = [add_node() for _ in range(3)]
 
     async def scenario(client: ApiClient) -> None:
-        await create(client, cache(namespace, **admitted(size=3, **in_pool(pool))))
+        await create(client, cache(namespace, **admitted(size=3, **draining.in_pool(pool))))
         await wait_until_ready(client, namespace)
         before = await client.get(keys(namespace)[0])
         await patch(client, Key(MEMCACHEDS, namespace, "cache"), {"spec": {"image": "example.com/memcached:2"}})
@@ -190,6 +180,6 @@ def test_new_pods_replace_old_ones_on_different_nodes(
         assert before is not None
         assert after is not None
         assert before["spec"]["template"] != after["spec"]["template"]
-        assert nodes_of(await pods_of(client, namespace)) == sorted(names)
+        assert draining.nodes_of(await draining.pods_of(client, namespace)) == sorted(names)
 
     run_operator(plane, (namespace,), scenario)

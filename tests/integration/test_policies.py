@@ -23,29 +23,16 @@ from integration.control_plane import ControlPlane, until
 from integration.issuing import CONFIGURATIONS, Installation, configuration
 from memcached_operator.certificates.issuer import WebhookNames
 from memcached_operator.certificates.pki import LIFETIME
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    PROMETHEUS_RULES,
-    SECRETS,
-    SERVICES,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-    key_of,
-)
+from memcached_operator.kube.resource import Key, Object, Resource, key_of
 from support import policies
 
 pytestmark = pytest.mark.server
 
 FOREIGN = "kube-system"
-WITHOUT_STATUS = (NETWORK_POLICIES, CONFIG_MAPS, POD_MONITORS, PROMETHEUS_RULES)
-ANY_NAME = tuple(resource for resource in MINIMAL if resource != CONFIG_MAPS)
+WITHOUT_STATUS = (kinds.NETWORK_POLICIES, kinds.CONFIG_MAPS, kinds.POD_MONITORS, kinds.PROMETHEUS_RULES)
+ANY_NAME = tuple(resource for resource in MINIMAL if resource != kinds.CONFIG_MAPS)
 """The resources of children whose names do not depend on that of the owner."""
 DRY_RUN_BODY = {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]}
 
@@ -95,7 +82,7 @@ META: dict[str, tuple[Object, str]] = {
 ROWS = {
     f"{resource.kind}: {name}": (resource, *row)
     for resource in MINIMAL
-    for name, row in (META | (ADDRESSES if resource == SERVICES else {})).items()
+    for name, row in (META | (ADDRESSES if resource == kinds.SERVICES else {})).items()
 }
 
 
@@ -111,8 +98,8 @@ def test_values_that_are_never_built_are_denied(
 def test_deployment_with_a_forged_owner_is_garbage_collected(
     plane: ControlPlane, stolen_token: Account, api_version: str
 ) -> None:
-    key = Key(DEPLOYMENTS, ACCOUNT_NAMESPACE, "forged")
-    stolen_token.create(DEPLOYMENTS, deployment("forged", owner(api_version=api_version)))
+    key = Key(kinds.DEPLOYMENTS, ACCOUNT_NAMESPACE, "forged")
+    stolen_token.create(kinds.DEPLOYMENTS, deployment("forged", owner(api_version=api_version)))
     until(lambda: plane.get(key) is None)
 
 
@@ -150,15 +137,15 @@ def test_removed_label_can_be_restored(
 def test_owners_and_finalizers_added_by_others_do_not_block_updates(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
-    key, reference = Key(SERVICES, ACCOUNT_NAMESPACE, "shared"), owner(uid=memcached["metadata"]["uid"])
-    other = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": ACCOUNT_NAMESPACE}})[
+    key, reference = Key(kinds.SERVICES, ACCOUNT_NAMESPACE, "shared"), owner(uid=memcached["metadata"]["uid"])
+    other = plane.create(kinds.CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": ACCOUNT_NAMESPACE}})[
         "metadata"
     ]
     theirs = {**CONFIG_MAP, "name": other["name"], "uid": other["uid"]}
     meta = {"ownerReferences": [reference, theirs], "finalizers": ["example.com/held"]}
-    live = plane.create(SERVICES, merged(service("shared"), {"metadata": meta}))
+    live = plane.create(kinds.SERVICES, merged(service("shared"), {"metadata": meta}))
     try:
-        assert not stolen_token.denial(dry_run("PUT", SERVICES, merged(live, OTHER_SPEC[SERVICES])))
+        assert not stolen_token.denial(dry_run("PUT", kinds.SERVICES, merged(live, OTHER_SPEC[kinds.SERVICES])))
     finally:
         plane.change(key, {"metadata": {"finalizers": None}})
         plane.delete(key)
@@ -206,7 +193,7 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
     if resource not in WITHOUT_STATUS:
         status = {"metadata": meta, "status": {}}
         found["change its status"] = dry_run("PATCH", resource, status, MERGE_PATCH, "status")
-    if resource in (DEPLOYMENTS, STATEFULSETS):
+    if resource in (kinds.DEPLOYMENTS, kinds.STATEFULSETS):
         found["scale it"] = dry_run(
             "PATCH", resource, {"metadata": meta, "spec": {"replicas": 9}}, MERGE_PATCH, "scale"
         )
@@ -218,7 +205,7 @@ def attempts(resource: Resource, live: Object) -> dict[str, Work]:
 def test_foreign_object_cannot_be_changed(
     plane: ControlPlane, stolen_token: Account, resource: Resource, controlled: bool
 ) -> None:
-    other = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": FOREIGN}})["metadata"]
+    other = plane.create(kinds.CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": FOREIGN}})["metadata"]
     owners = [{**owner("ConfigMap", "v1", other["uid"]), "name": other["name"]}] if controlled else []
     live = foreign(plane, resource, *owners)
     try:
@@ -242,7 +229,7 @@ def test_child_cannot_lose_its_controller_reference(
         assert "controller reference" in stolen_token.denial(dry_run("PUT", resource, changed))
 
 
-@pytest.mark.parametrize("resource", [DEPLOYMENTS, STATEFULSETS], ids=lambda resource: resource.kind)
+@pytest.mark.parametrize("resource", [kinds.DEPLOYMENTS, kinds.STATEFULSETS], ids=lambda resource: resource.kind)
 def test_child_can_be_scaled_only_without_the_subresource(
     stolen_token: Account, children: dict[Resource, Object], resource: Resource
 ) -> None:
@@ -255,38 +242,38 @@ def test_child_can_be_scaled_only_without_the_subresource(
 def test_config_map_that_others_read_by_its_name_is_denied(stolen_token: Account) -> None:
     for name in ("coredns-custom", "connection", "other-connection"):
         other = merged(config_map("child"), {"metadata": {"name": name}})
-        assert "metadata.name" in stolen_token.denial(dry_run("POST", CONFIG_MAPS, other))
+        assert "metadata.name" in stolen_token.denial(dry_run("POST", kinds.CONFIG_MAPS, other))
 
 
 def test_clients_cannot_be_given_other_variables(stolen_token: Account, children: dict[Resource, Object]) -> None:
     """Some change what a program runs, and clients may read all keys as their environment."""
     for change in ({"data": {"NODE_OPTIONS": "--require=/tmp/a"}}, {"binaryData": {"a": "YQ=="}}):
-        new, changed = (merged(each, change) for each in (config_map("child"), children[CONFIG_MAPS]))
-        assert "data: " in stolen_token.denial(dry_run("PUT", CONFIG_MAPS, changed))
+        new, changed = (merged(each, change) for each in (config_map("child"), children[kinds.CONFIG_MAPS]))
+        assert "data: " in stolen_token.denial(dry_run("PUT", kinds.CONFIG_MAPS, changed))
         fresh = merged(new, {"metadata": {"name": "child-connection"}})
-        assert "data: " in stolen_token.denial(dry_run("PATCH", CONFIG_MAPS, fresh, MERGE_PATCH))
+        assert "data: " in stolen_token.denial(dry_run("PATCH", kinds.CONFIG_MAPS, fresh, MERGE_PATCH))
 
 
 OTHER_SPEC: dict[Resource, Object] = {
-    DEPLOYMENTS: {"spec": {"replicas": 3}},
-    STATEFULSETS: {"spec": {"replicas": 3}},
-    CONFIG_MAPS: {"data": {"servers": "b:1"}},
-    SERVICES: {"spec": {"publishNotReadyAddresses": True}},
-    POD_DISRUPTION_BUDGETS: {"spec": {"maxUnavailable": "50%"}},
-    NETWORK_POLICIES: {
+    kinds.DEPLOYMENTS: {"spec": {"replicas": 3}},
+    kinds.STATEFULSETS: {"spec": {"replicas": 3}},
+    kinds.CONFIG_MAPS: {"data": {"servers": "b:1"}},
+    kinds.SERVICES: {"spec": {"publishNotReadyAddresses": True}},
+    kinds.POD_DISRUPTION_BUDGETS: {"spec": {"maxUnavailable": "50%"}},
+    kinds.NETWORK_POLICIES: {
         "spec": {
             "ingress": [{"from": [{"ipBlock": {"cidr": "192.0.2.0/24"}}], "ports": [{"port": 81, "protocol": "TCP"}]}]
         }
     },
-    POD_MONITORS: {"spec": {"podMetricsEndpoints": [{"port": "metrics", "interval": "30s"}]}},
-    PROMETHEUS_RULES: {"spec": {"groups": None}},
+    kinds.POD_MONITORS: {"spec": {"podMetricsEndpoints": [{"port": "metrics", "interval": "30s"}]}},
+    kinds.PROMETHEUS_RULES: {"spec": {"groups": None}},
 }
 """A harmless change of each kind."""
 
 
 def wait_until_observed(plane: ControlPlane, key: Key) -> Object:
     """Wait until the controller of the kind has written its annotation and conditions; return the object."""
-    if key.resource in (DEPLOYMENTS, POD_DISRUPTION_BUDGETS):
+    if key.resource in (kinds.DEPLOYMENTS, kinds.POD_DISRUPTION_BUDGETS):
         until(lambda: plane.must_get(key).get("status", {}).get("conditions"))
     return plane.must_get(key)
 
@@ -317,29 +304,29 @@ def test_service_type_changed_by_others_can_be_restored(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
     ours = service("exposed", owner(uid=memcached["metadata"]["uid"]))
-    live = plane.create(SERVICES, merged(ours, {"spec": {"type": "LoadBalancer"}}))
+    live = plane.create(kinds.SERVICES, merged(ours, {"spec": {"type": "LoadBalancer"}}))
     try:
         # The first write migrates the field ownership.
         assert not stolen_token.denial(
-            dry_run("PUT", SERVICES, merged(live, {"metadata": {"annotations": {"a": "b"}}}))
+            dry_run("PUT", kinds.SERVICES, merged(live, {"metadata": {"annotations": {"a": "b"}}}))
         )
-        assert not stolen_token.denial(dry_run("PUT", SERVICES, merged(live, {"spec": {"type": "NodePort"}})))
+        assert not stolen_token.denial(dry_run("PUT", kinds.SERVICES, merged(live, {"spec": {"type": "NodePort"}})))
     finally:
-        plane.delete(Key(SERVICES, ACCOUNT_NAMESPACE, "exposed"))
+        plane.delete(Key(kinds.SERVICES, ACCOUNT_NAMESPACE, "exposed"))
 
 
 def test_external_addresses_added_by_others_do_not_block_updates(
     plane: ControlPlane, stolen_token: Account, memcached: Object
 ) -> None:
     ours = service("addressed", owner(uid=memcached["metadata"]["uid"]))
-    live = plane.create(SERVICES, merged(ours, {"spec": {"externalIPs": ["192.0.2.1"]}}))
+    live = plane.create(kinds.SERVICES, merged(ours, {"spec": {"externalIPs": ["192.0.2.1"]}}))
     try:
         ports = {"spec": {"ports": [{"port": 81}]}}
-        assert not stolen_token.denial(dry_run("PUT", SERVICES, merged(live, ports)))
+        assert not stolen_token.denial(dry_run("PUT", kinds.SERVICES, merged(live, ports)))
         more = {"spec": {"externalIPs": ["192.0.2.1", "192.0.2.2"]}}
-        assert "externalIPs" in stolen_token.denial(dry_run("PUT", SERVICES, merged(live, more)))
+        assert "externalIPs" in stolen_token.denial(dry_run("PUT", kinds.SERVICES, merged(live, more)))
     finally:
-        plane.delete(Key(SERVICES, ACCOUNT_NAMESPACE, "addressed"))
+        plane.delete(Key(kinds.SERVICES, ACCOUNT_NAMESPACE, "addressed"))
 
 
 WEBHOOK: dict[str, Object] = {
@@ -418,7 +405,7 @@ SECRETS_DENIED: dict[str, Object] = {
 def test_other_secrets_cannot_be_created(stolen_token: Account, secret: Object) -> None:
     data = {"data": {"tls.crt": "", "tls.key": ""}}
     assert "only the Secret memcached-operator-webhook-cert" in stolen_token.denial(
-        dry_run("POST", SECRETS, data | secret)
+        dry_run("POST", kinds.SECRETS, data | secret)
     )
 
 

@@ -12,19 +12,9 @@ from memcached_api.annotations import RETRY_ANNOTATION
 from memcached_operator.engine.events.controller_retries import RETRY_MANAGER
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.engine.writes.ownership import annotation_patch
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import JSON_PATCH
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    PROMETHEUS_RULES,
-    SERVICES,
-    STATEFULSETS,
-    Object,
-    Resource,
-)
+from memcached_operator.kube.resource import Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 
 pytestmark = pytest.mark.server
@@ -102,9 +92,16 @@ SPEC: Object = {
     "agent": {"image": "example.com/agent:1", "resources": {"limits": {"cpu": "1"}}},
 }
 """A Memcached with every field of which the Deployment, or another child, has something that others lack."""
-OWNS = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS, PROMETHEUS_RULES)
+OWNS = (
+    kinds.DEPLOYMENTS,
+    kinds.SERVICES,
+    kinds.POD_DISRUPTION_BUDGETS,
+    kinds.NETWORK_POLICIES,
+    kinds.POD_MONITORS,
+    kinds.PROMETHEUS_RULES,
+)
 STABLE_SPEC: Object = {**SPEC, "identity": "Stable", "rollout": {"paused": False}}
-STABLE_OWNS = (STATEFULSETS, SERVICES, CONFIG_MAPS, *OWNS[2:])
+STABLE_OWNS = (kinds.STATEFULSETS, kinds.SERVICES, kinds.CONFIG_MAPS, *OWNS[2:])
 
 
 def created(stolen_token: Account, namespace: str, *, stable: bool = False) -> Owner:
@@ -139,8 +136,8 @@ def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: st
         monitoring={"podMonitor": {"interval": "1m"}, "rules": {"labels": {"team": "b"}}},
     )
     assert owned.apply().keys() == {f"patch {resource.plural}" for resource in OWNS}
-    assert owned.live(SERVICES)["spec"]["ports"][0]["port"] == 11212
-    assert owned.live(NETWORK_POLICIES)["spec"]["ingress"][0]["ports"][0]["port"] == 11212
+    assert owned.live(kinds.SERVICES)["spec"]["ports"][0]["port"] == 11212
+    assert owned.live(kinds.NETWORK_POLICIES)["spec"]["ingress"][0]["ports"][0]["port"] == 11212
     others = OWNS[1:]
 
     def deleted() -> bool:
@@ -155,11 +152,11 @@ def test_the_controllers_writes_are_allowed(stolen_token: Account, namespace: st
     assert owned.problems == []
 
 
-@pytest.mark.parametrize("resource", [STATEFULSETS, DEPLOYMENTS], ids=lambda resource: resource.kind)
+@pytest.mark.parametrize("resource", [kinds.STATEFULSETS, kinds.DEPLOYMENTS], ids=lambda resource: resource.kind)
 def test_controllers_of_workloads_can_be_made_to_try_again(
     stolen_token: Account, namespace: str, resource: Resource
 ) -> None:
-    owned = created(stolen_token, namespace, stable=resource == STATEFULSETS)
+    owned = created(stolen_token, namespace, stable=resource == kinds.STATEFULSETS)
     key, at, manager = owned.key(resource), "2026-01-01T00:00:00Z", {"fieldManager": RETRY_MANAGER}
     path, patch = resource.path(key.namespace, key.name), annotation_patch(owned.live(resource), RETRY_ANNOTATION, at)
     changed = stolen_token.call(lambda client: client.request("PATCH", path, patch, JSON_PATCH, manager))
@@ -172,7 +169,7 @@ def test_controllers_of_workloads_can_be_made_to_try_again(
 def test_the_controller_can_adopt_an_orphan(
     plane: ControlPlane, stolen_token: Account, namespace: str, resource: Resource
 ) -> None:
-    owned = created(stolen_token, namespace, stable=resource in (STATEFULSETS, CONFIG_MAPS))
+    owned = created(stolen_token, namespace, stable=resource in (kinds.STATEFULSETS, kinds.CONFIG_MAPS))
     key = owned.key(resource)._replace(name=own_name(resource, "cache"))
     plane.change(key, {"metadata": {"ownerReferences": None}})
     owned.relist({*OWNS, *STABLE_OWNS})

@@ -10,16 +10,9 @@ from integration.test_creation import KINDS, hasten, make, obj, reported
 from integration.test_interventions import run
 from integration.test_manager import cache, create, missing, patch, run_operator, wait_until_ready
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import ApiClient
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    STATEFULSETS,
-    Key,
-    Object,
-)
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.admitted import admitted
 from support.draining import condition, evict, is_ready, pods_of
@@ -64,7 +57,7 @@ def test_pods_that_violate_pod_security(plane: ControlPlane, namespace: str, mon
     hasten(monkeypatch)
     level = Key(NAMESPACES, "", namespace)
     plane.change(level, {"metadata": {"labels": {LEVEL: "restricted"}}})
-    app, workload = Key(APPSERVICES, namespace, "app"), Key(DEPLOYMENTS, namespace, "cache")
+    app, workload = Key(APPSERVICES, namespace, "app"), Key(kinds.DEPLOYMENTS, namespace, "cache")
 
     async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, size=1, rollout={"maxUnavailable": 1, "maxSurge": 0}))
@@ -82,7 +75,7 @@ def test_pods_that_violate_pod_security(plane: ControlPlane, namespace: str, mon
 
 
 def test_immutable_config_map_is_deleted(plane: ControlPlane, namespace: str) -> None:
-    key = Key(CONFIG_MAPS, namespace, "cache-connection")
+    key = Key(kinds.CONFIG_MAPS, namespace, "cache-connection")
 
     async def scenario(client: ApiClient) -> None:
         await create(client, cache(namespace, size=1, identity="Stable"))
@@ -93,7 +86,7 @@ def test_immutable_config_map_is_deleted(plane: ControlPlane, namespace: str) ->
         await eventually(partial(reported, client, of(namespace), "ApplyFailed", "immutable"))
         await client.request("DELETE", key.resource.path(namespace, key.name))
         await healthy(client, namespace)
-        assert (await client.get(Key(STATEFULSETS, namespace, "cache")) or {})["spec"]["replicas"] == 2
+        assert (await client.get(Key(kinds.STATEFULSETS, namespace, "cache")) or {})["spec"]["replicas"] == 2
         assert before[0] in [pod["metadata"]["uid"] for pod in await pods_of(client, namespace)]
 
     run_operator(plane, (namespace,), scenario)
@@ -111,7 +104,7 @@ def test_paused_app_service_is_resumed_with_the_command_of_its_message(plane: Co
     async def scenario(client: ApiClient) -> None:
         await make(client, APPSERVICES, obj(APPSERVICES, "app", namespace, spec={"image": "example.com/app:1"}))
         await wait_until_ready(client, namespace, "app", APPSERVICES)
-        await patch(client, Key(DEPLOYMENTS, namespace, "app"), {"spec": {"paused": True}})
+        await patch(client, Key(kinds.DEPLOYMENTS, namespace, "app"), {"spec": {"paused": True}})
         await patch(client, app, {"spec": {"image": "example.com/app:2"}})
         found = await eventually(partial(message, client))
         await run(found[found.index("kubectl") :])
@@ -121,7 +114,7 @@ def test_paused_app_service_is_resumed_with_the_command_of_its_message(plane: Co
 
 
 def test_budget_that_delays_a_drain_is_raised_or_disabled(plane: ControlPlane, namespace: str) -> None:
-    key = Key(POD_DISRUPTION_BUDGETS, namespace, "cache")
+    key = Key(kinds.POD_DISRUPTION_BUDGETS, namespace, "cache")
 
     async def allows(client: ApiClient, number: int) -> bool:
         found: Any = await client.get(key) or {}
@@ -165,7 +158,7 @@ def test_pods_that_kubernetes_stops_have_one_event_each_and_then_a_notice(
         # The status of a pod that has just been replaced may be that of the pod before.
         (pod,) = await eventually(partial(running, client))
         failed = {"phase": "Failed", "reason": "Evicted", "message": f"{EVICTED}. "}
-        path = f"{PODS.path(namespace, pod['metadata']['name'])}/status"
+        path = f"{kinds.PODS.path(namespace, pod['metadata']['name'])}/status"
         await client.request("PATCH", path, {"status": failed}, "application/merge-patch+json")
 
         async def is_reported() -> bool:

@@ -14,11 +14,11 @@ import pytest
 
 from faults.state import difference
 from integration import api_children, api_objects
-from integration.api_objects import ROLE_BINDINGS, ROLES
 from integration.api_steps import NAMESPACE, Step
 from integration.control_plane import NAMESPACES, ControlPlane, eventually, without_controllers
 from memcached_operator.kube.config import Config
 from memcached_operator.kube.resource import Object
+from simulation.api.kinds import ROLE_BINDINGS, ROLES
 from simulation.api.server import ApiServer, Reply, Request
 
 UID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -19,31 +19,14 @@ from functools import partial
 
 from aiohttp import web
 
+from faults import issuing
 from faults.background import while_running
 from faults.calls import Entry
 from faults.campaigns.certificates import serial, served_serial
 from faults.case import Case, References, in_gate
 from faults.esr import check_operator
 from faults.faulty import Exchange, Fault, Kill, Reject
-from faults.issuing import (
-    KUBELET_DELAY,
-    SECRET,
-    UNTRUSTED,
-    Clients,
-    Kubelet,
-    bundles,
-    denial,
-    due_pair,
-    installation,
-    keys_of,
-    mounted,
-    names_of,
-    set_bundle,
-    stored,
-    usable,
-    wait_until_accepted,
-    write_secret,
-)
+from faults.issuing import bundles
 from faults.registration import VALID, check_defaults, resource_of
 from faults.rules import ActiveRule, Rule
 from faults.sandbox import TIMEOUT_FACTOR, Sandbox, wait_for, wait_until
@@ -55,7 +38,7 @@ from memcached_operator.kube.resource import SECRETS, Key
 
 RENEWED = 4 * CHECK_PERIOD
 """Seconds until a new pair is issued, trusted and served, on a very busy machine: 5 to 15 on an idle one."""
-RECOVERY = CHECK_PERIOD + PROPAGATION_DELAY + KUBELET_DELAY + 5
+RECOVERY = CHECK_PERIOD + PROPAGATION_DELAY + issuing.KUBELET_DELAY + 5
 """Seconds until an untrusted certificate is trusted or replaced: the next check, and the files that change after it."""
 LATE = 20.0
 """Seconds until the kubelet has changed the files, in the cases with late files: 60 to 90 in a cluster."""
@@ -80,7 +63,7 @@ class Setup:
     @property
     def secret(self) -> Key:
         """The Secret."""
-        return Key(SECRETS, self.sandbox.namespace, SECRET)
+        return Key(SECRETS, self.sandbox.namespace, issuing.SECRET)
 
     async def wait_until_renewed(self) -> None:
         """Wait until another pair than the first one is issued, trusted and served."""
@@ -91,7 +74,7 @@ class Setup:
         await wait_until(partial(self._serves, other=False), RENEWED, "the pair in the Secret is trusted and served")
 
     async def _serves(self, *, other: bool) -> bool:
-        pair = await usable(self.sandbox, self.names)
+        pair = await issuing.usable(self.sandbox, self.names)
         if pair is None or (other and pair == self.first):
             return False
         return await asyncio.to_thread(served_serial, self.webhook.port) == serial(pair)
@@ -117,25 +100,27 @@ class Scenario:
     written: int = 1
     authorities: int = 2
     refused: float = 0.0
-    kubelet_delay: float = KUBELET_DELAY
+    kubelet_delay: float = issuing.KUBELET_DELAY
 
 
 async def run_scenario(sandbox: Sandbox, references: References, scenario: Scenario) -> None:
     """An event while clients send requests; in the end a valid pair is trusted and served."""
-    names = names_of(sandbox)
-    first = due_pair(names) if scenario.due else None
+    names = issuing.names_of(sandbox)
+    first = issuing.due_pair(names) if scenario.due else None
     async with AsyncExitStack() as stack:
-        port = await stack.enter_async_context(installation(sandbox, references.plane, first, *scenario.arguments))
+        port = await stack.enter_async_context(
+            issuing.installation(sandbox, references.plane, first, *scenario.arguments)
+        )
         rules = sandbox.proxy.inject(*scenario.rules)
         if first is None:
-            sandbox.check(await denial(sandbox), "an object was accepted without a review")
+            sandbox.check(await issuing.denial(sandbox), "an object was accepted without a review")
             sandbox.operator.start()
-        admission = await stack.enter_async_context(mounted(sandbox, port, RENEWED))
+        admission = await stack.enter_async_context(issuing.mounted(sandbox, port, RENEWED))
         setup = Setup(sandbox, names, admission, admission.pair, rules)
         await setup_is_trusted(setup, due=scenario.due)
-        projected = (await sandbox.get(SECRETS, SECRET) or {})["data"]
-        kubelet = Kubelet(sandbox, admission.files, scenario.kubelet_delay, projected)
-        clients = Clients(sandbox, names, port)
+        projected = (await sandbox.get(SECRETS, issuing.SECRET) or {})["data"]
+        kubelet = issuing.Kubelet(sandbox, admission.files, scenario.kubelet_delay, projected)
+        clients = issuing.Clients(sandbox, names, port)
         work = {"the kubelet": kubelet.run(), "creating": clients.create(), "connecting": clients.connect()}
         async with while_running(work):
             started = time.monotonic()
@@ -150,21 +135,21 @@ async def setup_is_trusted(setup: Setup, *, due: bool) -> None:
     """Wait until the first pair is trusted, and the API server calls the webhooks."""
     if not due:
         await setup.wait_until_served()
-    await wait_until_accepted(setup.sandbox, RENEWED)
+    await issuing.wait_until_accepted(setup.sandbox, RENEWED)
 
 
-async def _enough(clients: Clients) -> bool:
+async def _enough(clients: issuing.Clients) -> bool:
     return clients.created >= MIN_CREATED and clients.connected >= MIN_CONNECTED
 
 
-def check_clients(clients: Clients, started: float, refused: float) -> None:
+def check_clients(clients: issuing.Clients, started: float, refused: float) -> None:
     """Check that no request failed, or only expected ones and in time."""
     check, failed = clients.sandbox.check, clients.failed
     if not refused:
         check(not failed, f"{len(failed)} of {clients.created + clients.connected} requests failed: {failed[:2]}")
         return
     check(failed, "no request failed: the fault had no effect")
-    other = [error for _, error in failed if not any(part in error for part in UNTRUSTED)]
+    other = [error for _, error in failed if not any(part in error for part in issuing.UNTRUSTED)]
     check(not other, f"requests failed for another reason: {other[:2]}")
     last = failed[-1][0] - started
     check(last < refused * TIMEOUT_FACTOR, f"requests failed until {last:.1f} s after the event: {failed[-1][1]}")
@@ -203,14 +188,14 @@ async def short_lived(setup: Setup) -> None:
 
 
 async def _renewed_alone(setup: Setup) -> bool:
-    pair = await stored(setup.sandbox)
+    pair = await issuing.stored(setup.sandbox)
     alone = all(each == (pair and pair.ca) for each in await bundles(setup.sandbox, setup.names))
     return alone and pair != setup.first
 
 
 async def secret_deleted(setup: Setup) -> None:
     """A user deletes the Secret: pods that run keep their files."""
-    await setup.sandbox.delete(SECRETS, SECRET)
+    await setup.sandbox.delete(SECRETS, issuing.SECRET)
     await setup.wait_until_renewed()
 
 
@@ -223,22 +208,22 @@ async def revoked(setup: Setup) -> None:
 
 async def secret_changed(setup: Setup, content: Callable[[Setup], Mapping[str, bytes]]) -> None:
     """Another client changes the Secret to invalid contents: the issuer replaces them."""
-    await write_secret(setup.sandbox, setup.names, dict(content(setup)))
+    await issuing.write_secret(setup.sandbox, setup.names, dict(content(setup)))
     await setup.wait_until_renewed()
 
 
 async def secret_of_another(setup: Setup) -> None:
     """Another client writes a valid pair of another CA: the issuer keeps it, and trusts its CA."""
     other = another_pair(setup.names)
-    await write_secret(setup.sandbox, setup.names, contents(other))
+    await issuing.write_secret(setup.sandbox, setup.names, contents(other))
     await setup.wait_until_renewed()
-    setup.sandbox.check(await stored(setup.sandbox) == other, "the pair of the other client was replaced")
+    setup.sandbox.check(await issuing.stored(setup.sandbox) == other, "the pair of the other client was replaced")
 
 
 async def bundle_changed(setup: Setup, number: int, *, emptied: bool) -> None:
     """Another client empties the CA bundles of one configuration, or replaces their CA; the issuer restores it."""
     bundle = b"" if emptied else another_pair(setup.names).ca
-    await set_bundle(setup.sandbox, keys_of(setup.names)[number], bundle)
+    await issuing.set_bundle(setup.sandbox, issuing.keys_of(setup.names)[number], bundle)
     await asyncio.sleep(PROPAGATION_DELAY)
 
 

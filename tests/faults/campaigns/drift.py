@@ -16,26 +16,14 @@ from faults.state import state_of
 from faults.workloads import GUARDS, MONITORED, OTHER_IMAGE, PORTS, PROXY, SLOTS, Workload, cache, slots
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.labels import INSTANCE
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    PROMETHEUS_RULES,
-    SERVICES,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-    nested_map,
-)
+from memcached_operator.kube.resource import Key, Object, Resource, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 
-WORKLOADS = (DEPLOYMENTS, STATEFULSETS)
+WORKLOADS = (kinds.DEPLOYMENTS, kinds.STATEFULSETS)
 RECOVERY = 30.0
 """Seconds until the child is restored. A blocked child is checked again every 10 s."""
 FINALIZER = "example.com/held"
@@ -91,17 +79,17 @@ OTHER_CLIENTS: Object = {"spec": {"ingress": [{}]}}
 OTHER_PORT: Object = {"spec": {"podMetricsEndpoints": [{"port": "other"}]}}
 OTHER_RULES: Object = {"spec": {"groups": [{"name": "theirs", "rules": []}]}}
 CHILDREN = (
-    Child(MEMCACHEDS, DEPLOYMENTS, OTHER_TEMPLATE),
-    Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR),
-    Child(MEMCACHEDS, POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
-    Child(MEMCACHEDS, NETWORK_POLICIES, OTHER_CLIENTS),
-    Child(MEMCACHEDS, POD_MONITORS, OTHER_PORT, "Monitored"),
-    Child(MEMCACHEDS, PROMETHEUS_RULES, OTHER_RULES, "Monitored"),
-    Child(MEMCACHEDS, STATEFULSETS, OTHER_STRATEGY, STABLE),
-    Child(MEMCACHEDS, CONFIG_MAPS, OTHER_SERVERS, STABLE, "-connection"),
-    Child(MEMCACHEDS, SERVICES, OTHER_SELECTOR, STABLE, "-0"),
-    Child(APPSERVICES, DEPLOYMENTS, OTHER_TEMPLATE),
-    Child(APPSERVICES, SERVICES, OTHER_SELECTOR),
+    Child(MEMCACHEDS, kinds.DEPLOYMENTS, OTHER_TEMPLATE),
+    Child(MEMCACHEDS, kinds.SERVICES, OTHER_SELECTOR),
+    Child(MEMCACHEDS, kinds.POD_DISRUPTION_BUDGETS, OTHER_BUDGET),
+    Child(MEMCACHEDS, kinds.NETWORK_POLICIES, OTHER_CLIENTS),
+    Child(MEMCACHEDS, kinds.POD_MONITORS, OTHER_PORT, "Monitored"),
+    Child(MEMCACHEDS, kinds.PROMETHEUS_RULES, OTHER_RULES, "Monitored"),
+    Child(MEMCACHEDS, kinds.STATEFULSETS, OTHER_STRATEGY, STABLE),
+    Child(MEMCACHEDS, kinds.CONFIG_MAPS, OTHER_SERVERS, STABLE, "-connection"),
+    Child(MEMCACHEDS, kinds.SERVICES, OTHER_SELECTOR, STABLE, "-0"),
+    Child(APPSERVICES, kinds.DEPLOYMENTS, OTHER_TEMPLATE),
+    Child(APPSERVICES, kinds.SERVICES, OTHER_SELECTOR),
 )
 
 
@@ -217,7 +205,7 @@ async def changed_while_scaled(sandbox: Sandbox, references: References, child: 
 async def adopt(sandbox: Sandbox, child: Child, found: Object) -> None:
     """Make a ConfigMap the owner of the child."""
     other_owner = await sandbox.client.request(
-        "POST", CONFIG_MAPS.path(sandbox.namespace), {"metadata": {"name": "other-owner"}, "data": {}}
+        "POST", kinds.CONFIG_MAPS.path(sandbox.namespace), {"metadata": {"name": "other-owner"}, "data": {}}
     )
     owner = {**found["metadata"]["ownerReferences"][0], "apiVersion": "v1", "kind": "ConfigMap", "name": "other-owner"}
     owner["uid"] = other_owner["metadata"]["uid"]
@@ -279,7 +267,7 @@ async def foreign(sandbox: Sandbox, references: References, child: Child) -> Non
     await sandbox.create(child.owner, VICTIM, child.workload.then or {})
     await wait_for_reason(sandbox, child.owner, c.CONFLICT)
     if child.resource not in WORKLOADS:
-        await wait_rolled_out(sandbox, child.owner, STATEFULSETS if child.fields == STABLE else DEPLOYMENTS)
+        await wait_rolled_out(sandbox, child.owner, kinds.STATEFULSETS if child.fields == STABLE else kinds.DEPLOYMENTS)
         await wait_for_reason(sandbox, child.owner, c.MINIMUM_REPLICAS_AVAILABLE)
     await check_quiet(sandbox)
     live = await sandbox.get(child.resource, child.own_name)
@@ -304,7 +292,7 @@ def without_metadata(obj: Object) -> Object:
 
 
 async def wait_rolled_out(
-    sandbox: Sandbox, owner: Resource, workload: Resource = DEPLOYMENTS, seconds: float = READY_TIMEOUT
+    sandbox: Sandbox, owner: Resource, workload: Resource = kinds.DEPLOYMENTS, seconds: float = READY_TIMEOUT
 ) -> None:
     """Wait until all pods have the Deployment's current template and are available, and the status is current."""
 
@@ -344,14 +332,14 @@ FOREIGN: dict[str, Object] = {
         "spec": {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}},
     },
     "PodMonitor": {
-        "apiVersion": POD_MONITORS.api_version,
-        "kind": POD_MONITORS.kind,
+        "apiVersion": kinds.POD_MONITORS.api_version,
+        "kind": kinds.POD_MONITORS.kind,
         "metadata": {"name": VICTIM},
         "spec": {"podMetricsEndpoints": [{"port": "theirs"}]},
     },
     "PrometheusRule": {
-        "apiVersion": PROMETHEUS_RULES.api_version,
-        "kind": PROMETHEUS_RULES.kind,
+        "apiVersion": kinds.PROMETHEUS_RULES.api_version,
+        "kind": kinds.PROMETHEUS_RULES.kind,
         "metadata": {"name": VICTIM},
         **OTHER_RULES,
     },

@@ -16,17 +16,8 @@ from faults.process import Operator, supervised
 from faults.sandbox import LONG_SYNC_PERIOD, ROLES, WATCHED, FailedError, Sandbox, grant, wait_until
 from faults.workloads import cache, new_object
 from memcached_api.conditions import SECRET_UNAVAILABLE
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-    nested_list,
-)
+from memcached_operator.kube import resource as kinds
+from memcached_operator.kube.resource import Key, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support import cgroups, mounting
 
@@ -97,7 +88,7 @@ class Flooded:
         self.slowest = max(self.slowest, time.monotonic() - started)
 
     async def _replicas(self) -> int | None:
-        live = await self.sandbox.get(DEPLOYMENTS, VICTIM)
+        live = await self.sandbox.get(kinds.DEPLOYMENTS, VICTIM)
         return None if live is None else live["spec"]["replicas"]
 
     def measure(self) -> None:
@@ -173,19 +164,19 @@ def config_map(name: str, data: str = "", **meta: Any) -> Object:
 
 async def huge(found: Flooded, number: int = 150, text: str = "x" * 1000 * KIB) -> None:
     """Many huge objects."""
-    await found.write(CONFIG_MAPS, [partial(config_map, f"a{index}", text) for index in range(number)])
+    await found.write(kinds.CONFIG_MAPS, [partial(config_map, f"a{index}", text) for index in range(number)])
 
 
 async def many(found: Flooded, number: int) -> None:
     """Very many tiny objects with the longest names."""
-    await found.write(CONFIG_MAPS, [partial(config_map, f"{index:0253d}") for index in range(number)])
+    await found.write(kinds.CONFIG_MAPS, [partial(config_map, f"{index:0253d}") for index in range(number)])
 
 
 async def updates(found: Flooded, seconds: float = 20.0) -> None:
     """One object changes all the time."""
     client = found.sandbox.client
-    key = Key(CONFIG_MAPS, found.tenant, "a")
-    await client.request("POST", CONFIG_MAPS.path(found.tenant), config_map("a"))
+    key = Key(kinds.CONFIG_MAPS, found.tenant, "a")
+    await client.request("POST", kinds.CONFIG_MAPS.path(found.tenant), config_map("a"))
     until = time.monotonic() + seconds
 
     async def writer(number: int) -> None:
@@ -208,7 +199,7 @@ async def pods(found: Flooded) -> None:
         meta = {"name": f"a{index}", "labels": labels, "annotations": {"a": "x" * 250 * KIB}}
         return {"metadata": meta, "spec": spec}
 
-    await found.write(PODS, [partial(pod, index) for index in range(400)])
+    await found.write(kinds.PODS, [partial(pod, index) for index in range(400)])
 
 
 async def children(found: Flooded) -> None:
@@ -223,7 +214,7 @@ async def children(found: Flooded) -> None:
         "controller": True,
     }
     make = partial(config_map, data="x" * 200 * KIB, ownerReferences=[owner])
-    await found.write(CONFIG_MAPS, [partial(make, f"a{index}") for index in range(300)])
+    await found.write(kinds.CONFIG_MAPS, [partial(make, f"a{index}") for index in range(300)])
 
 
 def requirements(kib: int) -> list[Object]:
@@ -243,8 +234,10 @@ async def specs(found: Flooded, number: int = 20, terms: int = 12) -> None:
 async def budgets(found: Flooded) -> None:
     """PodDisruptionBudgets with large selectors, which are listed for the plan of each object."""
     selector = {"matchExpressions": requirements(1000)}
-    make = partial(new_object, POD_DISRUPTION_BUDGETS, found.tenant, spec={"maxUnavailable": 1, "selector": selector})
-    await found.write(POD_DISRUPTION_BUDGETS, [partial(make, name=f"a{index}") for index in range(7)])
+    make = partial(
+        new_object, kinds.POD_DISRUPTION_BUDGETS, found.tenant, spec={"maxUnavailable": 1, "selector": selector}
+    )
+    await found.write(kinds.POD_DISRUPTION_BUDGETS, [partial(make, name=f"a{index}") for index in range(7)])
     spec = cache(size=2, podDisruptionBudget={})
     make = partial(new_object, MEMCACHEDS, found.tenant, spec=spec)
     await found.write(MEMCACHEDS, [partial(make, name=f"a{index}") for index in range(16)])
@@ -255,7 +248,7 @@ async def events(found: Flooded) -> None:
     client = found.sandbox.client
     spec = cache(size=1, identity="Stable", **mounting.NOWHERE)
     await client.request("POST", MEMCACHEDS.path(found.tenant), new_object(MEMCACHEDS, found.tenant, "cache", spec))
-    key = Key(STATEFULSETS, found.tenant, "cache")
+    key = Key(kinds.STATEFULSETS, found.tenant, "cache")
     await wait_until(lambda: client.get(key), 30, "the StatefulSet exists")
     await mounting.mount(client, key)
     (pod,) = await wait_until(lambda: mounting.mounting_pods(client, found.tenant), 30, "the pod exists")

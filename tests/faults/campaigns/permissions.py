@@ -21,21 +21,9 @@ from integration.control_plane import client_of
 from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import MERGE_PATCH, ApiClient, ApiError
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    NETWORK_POLICIES,
-    POD_DISRUPTION_BUDGETS,
-    POD_MONITORS,
-    PROMETHEUS_RULES,
-    SERVICES,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-    nested_list,
-)
+from memcached_operator.kube.resource import Key, Object, Resource, nested_list
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from support import mounting
@@ -90,15 +78,15 @@ CHANGED: Mapping[tuple[Resource, str], tuple[Mapping[str, Any], Mapping[str, Any
 WAITING = "waiting"
 """An object whose pods have no node."""
 UNWANTED = "stray"
-UNWANTED_RESOURCES = {DEPLOYMENTS: VICTIM, STATEFULSETS: "slots", CONFIG_MAPS: "slots-connection"}
+UNWANTED_RESOURCES = {kinds.DEPLOYMENTS: VICTIM, kinds.STATEFULSETS: "slots", kinds.CONFIG_MAPS: "slots-connection"}
 """The resources of unneeded children, and the names of those that are copied."""
-GUARD_RESOURCES = (POD_DISRUPTION_BUDGETS, NETWORK_POLICIES, POD_MONITORS, PROMETHEUS_RULES)
+GUARD_RESOURCES = (kinds.POD_DISRUPTION_BUDGETS, kinds.NETWORK_POLICIES, kinds.POD_MONITORS, kinds.PROMETHEUS_RULES)
 DELETED: Mapping[str, tuple[Resource, ...]] = {
-    "lost": (DEPLOYMENTS, SERVICES, *GUARD_RESOURCES),
-    "app-lost": (DEPLOYMENTS, SERVICES),
-    "front-lost": (DEPLOYMENTS, SERVICES),
-    "slots-lost": (STATEFULSETS,),
-    "slots-lost-connection": (CONFIG_MAPS,),
+    "lost": (kinds.DEPLOYMENTS, kinds.SERVICES, *GUARD_RESOURCES),
+    "app-lost": (kinds.DEPLOYMENTS, kinds.SERVICES),
+    "front-lost": (kinds.DEPLOYMENTS, kinds.SERVICES),
+    "slots-lost": (kinds.STATEFULSETS,),
+    "slots-lost-connection": (kinds.CONFIG_MAPS,),
 }
 """The resources of children that are deleted meanwhile, by their name."""
 ONE_OF_EACH = (VICTIM, "lost", "created", "slots", "app")
@@ -136,7 +124,7 @@ class Grant:
     @property
     def in_condition(self) -> bool:
         """Whether a condition reports it. Errors of the object itself are only in the log."""
-        written = {*(child.plural for child in (*CHILDREN, CONFIG_MAPS)), "pods", "pods/resize"}
+        written = {*(child.plural for child in (*CHILDREN, kinds.CONFIG_MAPS)), "pods", "pods/resize"}
         return self.resource.endswith("/finalizers") or (
             self.resource in written and self.verb not in ("list", "watch")
         )
@@ -198,7 +186,7 @@ async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant)
         await sandbox.wait_ready(resource, name, RECOVERY)
         for child in children_of(name):
             await _wait_until_exists(sandbox, child, name)
-    await sandbox.wait_deleted(SERVICES, "app-less")
+    await sandbox.wait_deleted(kinds.SERVICES, "app-less")
     for resource in GUARD_RESOURCES:
         await sandbox.wait_deleted(resource, "guard-less")
     for resource in UNWANTED_RESOURCES:
@@ -214,9 +202,9 @@ async def _revoke_and_grant(sandbox: Sandbox, expected: Reference, grant: Grant)
 def children_of(name: str) -> tuple[Resource, ...]:
     """The children that an object must have in the end."""
     if name.startswith("slots"):
-        return (STATEFULSETS, SERVICES)
-    services = () if name == "app-less" else (SERVICES,)
-    return (DEPLOYMENTS, *services, *(GUARD_RESOURCES if name in ("created", "lost", "guarded") else ()))
+        return (kinds.STATEFULSETS, kinds.SERVICES)
+    services = () if name == "app-less" else (kinds.SERVICES,)
+    return (kinds.DEPLOYMENTS, *services, *(GUARD_RESOURCES if name in ("created", "lost", "guarded") else ()))
 
 
 async def use_permissions(sandbox: Sandbox, grant: Grant) -> None:
@@ -241,8 +229,8 @@ async def use_permissions(sandbox: Sandbox, grant: Grant) -> None:
 async def _pods_without_node(sandbox: Sandbox) -> list[Object]:
     """Create pods of an object that mount a Secret."""
     await sandbox.create(MEMCACHEDS, WAITING, cache(**mounting.NOWHERE))
-    await wait_until(lambda: sandbox.get(DEPLOYMENTS, WAITING), REPORT_TIMEOUT, "the Deployment exists")
-    await mounting.mount(sandbox.client, Key(DEPLOYMENTS, sandbox.namespace, WAITING))
+    await wait_until(lambda: sandbox.get(kinds.DEPLOYMENTS, WAITING), REPORT_TIMEOUT, "the Deployment exists")
+    await mounting.mount(sandbox.client, Key(kinds.DEPLOYMENTS, sandbox.namespace, WAITING))
     pods = partial(mounting.mounting_pods, sandbox.client, sandbox.namespace)
     return await wait_until(pods, REPORT_TIMEOUT, "a pod with the volume exists")
 
@@ -322,16 +310,18 @@ async def _wait_until_exists(sandbox: Sandbox, resource: Resource, name: str) ->
 
 async def policies_deny(sandbox: Sandbox, references: References) -> None:
     """With the account of a running operator, a foreign Deployment cannot be changed, although RBAC allows it."""
-    original = await sandbox.client.request("POST", DEPLOYMENTS.path(sandbox.namespace), FOREIGN[DEPLOYMENTS.kind])
+    original = await sandbox.client.request(
+        "POST", kinds.DEPLOYMENTS.path(sandbox.namespace), FOREIGN[kinds.DEPLOYMENTS.kind]
+    )
     await sandbox.start()
     await sandbox.create_ready(MEMCACHEDS, "created", cache())
     connection = references.plane.connection
     account = replace(connection, headers={**connection.headers, "Impersonate-User": user_of(sandbox.namespace)})
     async with client_of(account) as stolen_token:
-        path = DEPLOYMENTS.path(sandbox.namespace, VICTIM)
+        path = kinds.DEPLOYMENTS.path(sandbox.namespace, VICTIM)
         for method, body in (("PATCH", {"spec": {"replicas": 1}}), ("DELETE", None)):
             await wait_until(partial(_denied, stolen_token, method, path, body), REPORT_TIMEOUT, f"{method} is denied")
-    live = await sandbox.get(DEPLOYMENTS, VICTIM)
+    live = await sandbox.get(kinds.DEPLOYMENTS, VICTIM)
     sandbox.check(live and live["spec"] == original["spec"], "a foreign Deployment was changed")
 
 

@@ -13,17 +13,8 @@ from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until,
 from faults.workloads import IMAGE, OTHER_IMAGE, SLOTS, Workload, cache, new_object
 from memcached_api import conditions as c
 from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    PODS,
-    SERVICES,
-    STATEFULSETS,
-    Key,
-    Object,
-    Resource,
-    nested_list,
-    nested_map,
-)
+from memcached_operator.kube import resource as kinds
+from memcached_operator.kube.resource import Key, Object, Resource, nested_list, nested_map
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.lists import listed
 
@@ -97,7 +88,7 @@ async def _wait_restored(sandbox: Sandbox) -> None:
     """Wait until the StatefulSet has its owner and the pod template from before the pause."""
 
     async def poll() -> bool:
-        live = await sandbox.get(STATEFULSETS, VICTIM) or {}
+        live = await sandbox.get(kinds.STATEFULSETS, VICTIM) or {}
         return bool(nested_map(live, "metadata").get("ownerReferences")) and _template_image(live) == IMAGE
 
     await wait_until(poll, RECOVERY, "the pod template from before the pause is restored")
@@ -105,12 +96,12 @@ async def _wait_restored(sandbox: Sandbox) -> None:
 
 async def _check_held(sandbox: Sandbox) -> None:
     """Check that the pods, and the published port, are those from before the pause."""
-    live = await sandbox.get(STATEFULSETS, VICTIM) or {}
+    live = await sandbox.get(kinds.STATEFULSETS, VICTIM) or {}
     sandbox.check(_template_image(live) == IMAGE, "the pod template was changed during the pause")
-    pods, _ = await listed(sandbox.client, PODS, sandbox.namespace, "")
+    pods, _ = await listed(sandbox.client, kinds.PODS, sandbox.namespace, "")
     images = {container["image"] for pod in pods for container in pod["spec"]["containers"]}
     sandbox.check(images == {IMAGE}, f"pods have other images during the pause: {images}")
-    service = await sandbox.get(SERVICES, f"{VICTIM}-0") or {}
+    service = await sandbox.get(kinds.SERVICES, f"{VICTIM}-0") or {}
     (port,) = nested_list(service, "spec", "ports")
     data = await _connection(sandbox)
     obj = await sandbox.get(MEMCACHEDS, VICTIM) or {}
@@ -125,16 +116,16 @@ def _template_image(live: Object) -> str:
 
 async def _pods(sandbox: Sandbox) -> dict[str, str]:
     """The uid of each pod, by name."""
-    found, _ = await listed(sandbox.client, PODS, sandbox.namespace, "")
+    found, _ = await listed(sandbox.client, kinds.PODS, sandbox.namespace, "")
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in found}
 
 
 async def _connection(sandbox: Sandbox) -> Object:
     """The data of the ConfigMap."""
-    return (await sandbox.get(CONFIG_MAPS, f"{VICTIM}-connection") or {}).get("data", {})
+    return (await sandbox.get(kinds.CONFIG_MAPS, f"{VICTIM}-connection") or {}).get("data", {})
 
 
-def _key(sandbox: Sandbox, resource: Resource = STATEFULSETS) -> Key:
+def _key(sandbox: Sandbox, resource: Resource = kinds.STATEFULSETS) -> Key:
     return Key(resource, sandbox.namespace, VICTIM)
 
 
@@ -146,7 +137,7 @@ async def _kill(sandbox: Sandbox) -> None:
 
 async def _change_template(sandbox: Sandbox) -> None:
     """Another client changes the image of the pods."""
-    live = await sandbox.get(STATEFULSETS, VICTIM) or {}
+    live = await sandbox.get(kinds.STATEFULSETS, VICTIM) or {}
     (container,) = nested_list(live, "spec", "template", "spec", "containers")
     template = {"spec": {"containers": [{**container, "image": ELSEWHERE}]}}
     await sandbox.merge(_key(sandbox), {"spec": {"template": template}})
@@ -181,7 +172,7 @@ async def _change_strategy(sandbox: Sandbox) -> None:
 async def _delete_pod(sandbox: Sandbox) -> None:
     """A pod is deleted: its slot gets another one with the same template."""
     before = (await _pods(sandbox))[f"{VICTIM}-1"]
-    await sandbox.delete(PODS, f"{VICTIM}-1")
+    await sandbox.delete(kinds.PODS, f"{VICTIM}-1")
 
     async def poll() -> bool:
         return (await _pods(sandbox)).get(f"{VICTIM}-1", before) != before
@@ -211,15 +202,15 @@ async def run_not_ready(sandbox: Sandbox, _: References) -> None:
 async def run_foreign_service(sandbox: Sandbox, _: References) -> None:
     """The Service of a slot has another owner: its address is not listed until it is deleted."""
     body = {**FOREIGN["Service"], "metadata": {"name": f"{VICTIM}-0"}}
-    await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), body)
+    await sandbox.client.request("POST", kinds.SERVICES.path(sandbox.namespace), body)
     await sandbox.start()
     await sandbox.create(MEMCACHEDS, VICTIM, cache(size=2, **SLOTS))
     await wait_for_reason(sandbox, MEMCACHEDS, c.CONFLICT)
     await check_quiet(sandbox)
     sandbox.check("fixed-servers" not in await _connection(sandbox), "the address of another owner's Service is listed")
-    live = await sandbox.get(SERVICES, f"{VICTIM}-0") or {}
+    live = await sandbox.get(kinds.SERVICES, f"{VICTIM}-0") or {}
     sandbox.check(nested_map(live, "spec").get("selector") == LABELS, "another owner's Service was changed")
-    await sandbox.delete(SERVICES, f"{VICTIM}-0")
+    await sandbox.delete(kinds.SERVICES, f"{VICTIM}-0")
     await sandbox.wait_ready(MEMCACHEDS, VICTIM)
     await check_quiet(sandbox)
     sandbox.check("fixed-servers" in await _connection(sandbox), "the address of the Service is not listed")

@@ -20,23 +20,15 @@ from memcached_api import conditions as c
 from memcached_operator.appservice.controller import APPSERVICES
 from memcached_operator.engine.reporting.conditions import PROGRESS_PERIOD
 from memcached_operator.kube import labels
-from memcached_operator.kube.resource import (
-    CONFIG_MAPS,
-    DEPLOYMENTS,
-    PODS,
-    SERVICES,
-    STATEFULSETS,
-    Object,
-    Resource,
-    controller_of,
-)
+from memcached_operator.kube import resource as kinds
+from memcached_operator.kube.resource import Object, Resource, controller_of
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 
 DELAY = 3.0
 """Seconds for which events are held back."""
 RECOVERY = 30.0
-CHILDREN: tuple[Resource, ...] = (DEPLOYMENTS, STATEFULSETS, SERVICES, CONFIG_MAPS, PODS)
+CHILDREN: tuple[Resource, ...] = (kinds.DEPLOYMENTS, kinds.STATEFULSETS, kinds.SERVICES, kinds.CONFIG_MAPS, kinds.PODS)
 
 
 async def stale_list(
@@ -97,7 +89,7 @@ async def recreated(
     sandbox.proxy.release()
     await wait_for_state(sandbox, resource, expected, RECOVERY, loose=True)
     await check_quiet(sandbox)
-    await _check_owner(sandbox, resource, STATEFULSETS if "identity" in spec else DEPLOYMENTS)
+    await _check_owner(sandbox, resource, kinds.STATEFULSETS if "identity" in spec else kinds.DEPLOYMENTS)
     check_operator(sandbox)
 
 
@@ -132,9 +124,9 @@ async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, for
     await sandbox.change(resource, VICTIM, first, other)
     await sandbox.wait_ready(resource, VICTIM)
     sandbox.proxy.hold("services")
-    await sandbox.delete(SERVICES, VICTIM)
-    await sandbox.wait_deleted(SERVICES, VICTIM)
-    created = await sandbox.client.request("POST", SERVICES.path(sandbox.namespace), foreign)
+    await sandbox.delete(kinds.SERVICES, VICTIM)
+    await sandbox.wait_deleted(kinds.SERVICES, VICTIM)
+    created = await sandbox.client.request("POST", kinds.SERVICES.path(sandbox.namespace), foreign)
     since = time.monotonic()
     await sandbox.change(resource, VICTIM, other, last)
 
@@ -149,7 +141,7 @@ async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, for
     # The end of the rollout is in the messages, too, after PROGRESS_PERIOD.
     await asyncio.sleep(PROGRESS_PERIOD)
     await check_quiet(sandbox)
-    live = await sandbox.get(SERVICES, VICTIM)
+    live = await sandbox.get(kinds.SERVICES, VICTIM)
     sandbox.check(live and live["spec"] == created["spec"], "another owner's Service was changed")
     denied = [str(each) for each in sandbox.proxy.requests.writes(since) if each.code == 403]
     sandbox.check(not denied, f"only the admission policies prevented the change of another owner's object: {denied}")
@@ -158,17 +150,17 @@ async def foreign_child(sandbox: Sandbox, _: References, resource: Resource, for
 
 async def _check_owner(sandbox: Sandbox, resource: Resource, workload: Resource) -> None:
     owner = await sandbox.get(resource, VICTIM)
-    for each in (workload, SERVICES):
+    for each in (workload, kinds.SERVICES):
         child = await sandbox.get(each, VICTIM)
         uid = owner["metadata"]["uid"] if owner else ""
         sandbox.check(child and (controller_of(child) or {}).get("uid") == uid, f"the {each.kind} has another owner")
 
 
 async def _check_deleted(sandbox: Sandbox, resource: Resource) -> None:
-    for each in (resource, DEPLOYMENTS, SERVICES):
+    for each in (resource, kinds.DEPLOYMENTS, kinds.SERVICES):
         await sandbox.wait_deleted(each, VICTIM)
     await check_quiet(sandbox)
-    for each in (DEPLOYMENTS, SERVICES):
+    for each in (kinds.DEPLOYMENTS, kinds.SERVICES):
         await sandbox.wait_deleted(each, VICTIM)
     created = sandbox.proxy.requests.counts("create", VICTIM)
     sandbox.check(created == {"deployments": 1, "services": 1}, f"children were created again: {dict(created)}")
@@ -212,7 +204,7 @@ async def created_and_deleted(sandbox: Sandbox, _: References, resource: Resourc
     # A delayed event can be outdated when it arrives: children that are created then are deleted with their owner.
     allowed = 0 if how == "down" else 3
     sandbox.check(len(written) <= allowed, f"writes for a deleted object: {written}")
-    for each in (DEPLOYMENTS, SERVICES):
+    for each in (kinds.DEPLOYMENTS, kinds.SERVICES):
         await sandbox.wait_deleted(each, VICTIM)
     check_operator(sandbox)
 

@@ -20,17 +20,9 @@ from faults.esr import VICTIM
 from faults.sandbox import LONG_SYNC_PERIOD, TIMEOUT_FACTOR, Sandbox, wait_until
 from faults.workloads import cache, new_object
 from memcached_operator.app import LEASE_NAME
+from memcached_operator.kube import resource as kinds
 from memcached_operator.kube.client import MERGE_PATCH
-from memcached_operator.kube.resource import (
-    DEPLOYMENTS,
-    LEASES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    SERVICES,
-    Key,
-    Object,
-    Resource,
-)
+from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support.cpu import cpu_time
 
@@ -105,7 +97,7 @@ class Times:
         times, patches = self.changes.setdefault(name, []), self.api.setdefault(name, [])
         sandbox = self.found.sandbox
         sizes = count(1)
-        path = DEPLOYMENTS.path(sandbox.namespace, name, "scale")  # small, whatever the size of the Deployment
+        path = kinds.DEPLOYMENTS.path(sandbox.namespace, name, "scale")  # small, whatever the size of the Deployment
         while time.monotonic() < until:
             size, started = 1 + next(sizes) % 2, time.monotonic()
             await sandbox.merge(Key(MEMCACHEDS, sandbox.namespace, name), {"spec": {"size": size}})
@@ -122,7 +114,7 @@ class Times:
     async def _renewals(self, until: float) -> None:
         last: datetime | None = None
         while time.monotonic() < until:
-            lease = await self.found.sandbox.get(LEASES, LEASE_NAME) or {}
+            lease = await self.found.sandbox.get(kinds.LEASES, LEASE_NAME) or {}
             renewed = datetime.fromisoformat(lease["spec"]["renewTime"])
             if last is not None and renewed != last:
                 self.gaps.append((renewed - last).total_seconds())
@@ -176,7 +168,7 @@ async def _create_large(found: Flooded) -> None:
     """The large objects of the other tenant. They are paused, because the API server would be busy with their pods."""
     for name, terms in (("b70", 3), ("b600", 26)):
         await found.sandbox.create(MEMCACHEDS, name, large(terms))
-        await wait_until(partial(found.sandbox.get, DEPLOYMENTS, name), 30, f"the Deployment of {name} exists")
+        await wait_until(partial(found.sandbox.get, kinds.DEPLOYMENTS, name), 30, f"the Deployment of {name} exists")
 
 
 def large(terms: int, **more: Any) -> Any:
@@ -236,7 +228,9 @@ async def create_budgets(found: Flooded, number: int) -> None:
     """
     spec = cache(size=2, rollout={"paused": True}, podDisruptionBudget={"enabled": True})
     await _create(found, [f"a{index}" for index in range(number)], spec)
-    await found.write(POD_DISRUPTION_BUDGETS, [partial(budget, f"z{index}", selector("x")) for index in range(BUDGETS)])
+    await found.write(
+        kinds.POD_DISRUPTION_BUDGETS, [partial(budget, f"z{index}", selector("x")) for index in range(BUDGETS)]
+    )
 
 
 def budget(name: str, selected: Object) -> Object:
@@ -247,7 +241,7 @@ def budget(name: str, selected: Object) -> Object:
 async def select_all(found: Flooded, number: int) -> None:
     """Change whether a budget selects all pods."""
     selected = EVERYTHING if number % 2 else selector("x")
-    await _merge(found, POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": selected}})
+    await _merge(found, kinds.POD_DISRUPTION_BUDGETS, "z0", {"spec": {"selector": selected}})
 
 
 async def create_pods(found: Flooded, number: int = 1000) -> None:
@@ -264,12 +258,12 @@ async def create_pods(found: Flooded, number: int = 1000) -> None:
         meta = {"name": f"p{index}", "labels": {**labels, **junk, "pod-template-hash": "x"}, "ownerReferences": [owner]}
         return {"metadata": meta, "spec": spec}
 
-    await found.write(PODS, [partial(pod, index) for index in range(number)])
+    await found.write(kinds.PODS, [partial(pod, index) for index in range(number)])
 
 
 async def change_pod(found: Flooded, number: int) -> None:
     """Change a label of one of the pods."""
-    await _merge(found, PODS, f"p{number % 1000}", {"metadata": {"labels": {"changed": str(number)}}})
+    await _merge(found, kinds.PODS, f"p{number % 1000}", {"metadata": {"labels": {"changed": str(number)}}})
 
 
 async def create_large(found: Flooded, number: int, kib: int) -> None:
@@ -292,7 +286,7 @@ async def create_undeletable(found: Flooded, number: int = 200) -> None:
     await _create(found, names, spec)
 
     async def exist() -> bool:
-        return len((await found.sandbox.client.request("GET", SERVICES.path(found.tenant)))["items"]) == number
+        return len((await found.sandbox.client.request("GET", kinds.SERVICES.path(found.tenant)))["items"]) == number
 
     await wait_until(exist, 180, "the Services exist", poll=1.0)
     await _for_each(names, partial(_set_finalizers, found, finalizers=["example.com/kept"]))
@@ -309,12 +303,12 @@ async def _is_calm(found: Flooded) -> bool:
 
 async def release(found: Flooded) -> None:
     """Remove the finalizers, so that the namespace can be deleted."""
-    services = (await found.sandbox.client.request("GET", SERVICES.path(found.tenant)))["items"]
+    services = (await found.sandbox.client.request("GET", kinds.SERVICES.path(found.tenant)))["items"]
     await _for_each([each["metadata"]["name"] for each in services], partial(_set_finalizers, found, finalizers=None))
 
 
 async def _set_finalizers(found: Flooded, name: str, finalizers: list[str] | None) -> None:
-    await _merge(found, SERVICES, name, {"metadata": {"finalizers": finalizers}})
+    await _merge(found, kinds.SERVICES, name, {"metadata": {"finalizers": finalizers}})
 
 
 async def _delete(found: Flooded, name: str) -> None:

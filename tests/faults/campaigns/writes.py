@@ -5,27 +5,14 @@ from functools import partial
 
 from aiohttp import web
 
+from faults import workloads
 from faults.case import Case, References, in_gate, prepare, user_action, wait_all_deleted, wait_beside
 from faults.esr import VICTIM, check_operator, check_quiet, check_stable, with_bystander
 from faults.faulty import Exchange, Fault, Kill, LoseReply, Reject, Reset
 from faults.rules import Rule
 from faults.sandbox import LONG_SYNC_PERIOD, READY_TIMEOUT, Sandbox, wait_until, wait_until_injected
 from faults.state import CHILDREN
-from faults.workloads import (
-    BY_NAME,
-    GUARDS_CHANGED,
-    GUARDS_OFF,
-    GUARDS_ON,
-    IMAGE,
-    PORT,
-    PROXY,
-    PROXY_GROW,
-    PROXY_SHRINK,
-    PROXY_WORKLOADS,
-    SLOT_WORKLOADS,
-    WORKLOADS,
-    Workload,
-)
+from faults.workloads import Workload
 from memcached_operator.kube.resource import Key
 
 RECOVERY = 30.0
@@ -62,7 +49,7 @@ async def run_with_fault(
         sandbox.proxy.release()
         await wait_until_injected(active, limit)
 
-    bystander = {"image": IMAGE, "size": 1, **(PROXY if workload.beside else {})}
+    bystander = {"image": workloads.IMAGE, "size": 1, **(workloads.PROXY if workload.beside else {})}
     await with_bystander(sandbox, workload.resource, bystander, work, READY_TIMEOUT)
     await wait_beside(sandbox, workload, RECOVERY + sandbox.settings.sync_time)
     await check_stable(sandbox, workload.resource, expected, RECOVERY + sandbox.settings.sync_time)
@@ -98,7 +85,7 @@ async def run_unseen(sandbox: Sandbox, references: References, workload: Workloa
 
 async def run_deletion(sandbox: Sandbox, _: References, moment: str) -> None:
     """SIGKILL before, during or after the deletion of an object; `foreground`: without SIGKILL, held by a finalizer."""
-    workload = BY_NAME["delete"]
+    workload = workloads.BY_NAME["delete"]
     await sandbox.start()
     await prepare(sandbox, workload)
     if moment == "before":
@@ -140,9 +127,9 @@ def crash() -> list[Case]:
                 rule=Rule(what, Kill(moment), times=1, skip=number, name=_named(what, workload)),
             ),
         )
-        for workload in (*WORKLOADS, *SLOT_WORKLOADS, *PROXY_WORKLOADS)
+        for workload in (*workloads.WORKLOADS, *workloads.SLOT_WORKLOADS, *workloads.PROXY_WORKLOADS)
         for what, number in workload.numbered_writes()
-        for moment in (moments if workload != PROXY_SHRINK else ("during",))
+        for moment in (moments if workload != workloads.PROXY_SHRINK else ("during",))
     ]
     at_guards = [
         Case(
@@ -171,10 +158,10 @@ def lost_reply() -> list[Case]:
             ),
             sync_period=LONG_SYNC_PERIOD,
         )
-        for workload in (*WORKLOADS, *SLOT_WORKLOADS, *PROXY_WORKLOADS)
+        for workload in (*workloads.WORKLOADS, *workloads.SLOT_WORKLOADS, *workloads.PROXY_WORKLOADS)
         for what, number in workload.numbered_writes()
         for how, fault in (("cut", LoseReply()), ("504", LoseReply(504)))
-        if how == "cut" or workload not in PROXY_WORKLOADS
+        if how == "cut" or workload not in workloads.PROXY_WORKLOADS
     ] + [
         Case(
             f"lost-reply/{workload.name}/{_name(what, 0)}/unseen",
@@ -186,28 +173,32 @@ def lost_reply() -> list[Case]:
 
 
 WRITE_KINDS = {
-    "create deployments": BY_NAME["create"],
-    "create services": BY_NAME["create"],
-    "migrate deployments": BY_NAME["memory"],
-    "apply deployments": BY_NAME["memory"],
-    "patch deployments": BY_NAME["scale-up"],
-    "apply services": PORT,
-    "delete services": BY_NAME["ports-to-none"],
-    "patch memcacheds/status": BY_NAME["scale-up"],
-    "patch appservices/status": BY_NAME["ports-back"],
+    "create deployments": workloads.BY_NAME["create"],
+    "create services": workloads.BY_NAME["create"],
+    "migrate deployments": workloads.BY_NAME["memory"],
+    "apply deployments": workloads.BY_NAME["memory"],
+    "patch deployments": workloads.BY_NAME["scale-up"],
+    "apply services": workloads.PORT,
+    "delete services": workloads.BY_NAME["ports-to-none"],
+    "patch memcacheds/status": workloads.BY_NAME["scale-up"],
+    "patch appservices/status": workloads.BY_NAME["ports-back"],
 }
 """The kinds of writes, and a workload that causes each."""
 WRITES_OF_GUARDS = {
     f"{verb} {resource}": workload
     for resource in ("poddisruptionbudgets", "networkpolicies")
-    for verb, workload in (("create", GUARDS_ON), ("apply", GUARDS_CHANGED), ("delete", GUARDS_OFF))
+    for verb, workload in (
+        ("create", workloads.GUARDS_ON),
+        ("apply", workloads.GUARDS_CHANGED),
+        ("delete", workloads.GUARDS_OFF),
+    )
 }
 """Those of further children: one case of each campaign, because all children share the handling of errors."""
 
 WRITES_OF_SLOTS = {
-    "create statefulsets": BY_NAME["stable-create"],
-    "apply statefulsets": BY_NAME["stable-image"],
-    "patch statefulsets": BY_NAME["stable-scale-down"],
+    "create statefulsets": workloads.BY_NAME["stable-create"],
+    "apply statefulsets": workloads.BY_NAME["stable-image"],
+    "patch statefulsets": workloads.BY_NAME["stable-scale-down"],
 }
 
 REJECTIONS: dict[str, Fault] = {
@@ -242,10 +233,14 @@ def rejected() -> list[Case]:
     for what, workload in WRITES_OF_SLOTS.items():
         found += [_rejected(what, workload, how, fault, 1) for how, fault in REJECTIONS.items()]
     found += [_rejected(what, workload, "503", REJECTIONS["503"], 3) for what, workload in WRITES_OF_GUARDS.items()]
-    found += [_rejected("patch memcachedproxies/status", PROXY_GROW, how, REJECTIONS[how], 3) for how in LASTING]
+    found += [
+        _rejected("patch memcachedproxies/status", workloads.PROXY_GROW, how, REJECTIONS[how], 3) for how in LASTING
+    ]
     # A rejected Event is not sent again.
     events = {**REJECTIONS, "422": UNPROCESSABLE, "403": FORBIDDEN}
-    return found + [_rejected("create events", BY_NAME["create"], how, fault, 1) for how, fault in events.items()]
+    return found + [
+        _rejected("create events", workloads.BY_NAME["create"], how, fault, 1) for how, fault in events.items()
+    ]
 
 
 def _rejected(

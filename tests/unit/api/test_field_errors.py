@@ -1,15 +1,7 @@
 import pytest
 
-from memcached_api.validation.field_errors import (
-    REQUIRED,
-    FieldError,
-    SpecDecodeError,
-    aggregate,
-    format_value,
-    quote,
-    quote_if_needed,
-    summary,
-)
+from memcached_api.validation import field_errors
+from memcached_api.validation.field_errors import FieldError, SpecDecodeError
 
 
 @pytest.mark.parametrize(
@@ -17,7 +9,7 @@ from memcached_api.validation.field_errors import (
     [
         (FieldError("spec.size", 0, "must be at least 1"), "spec.size: Invalid value: 0: must be at least 1"),
         (FieldError("spec.image", 'a"b', "no"), 'spec.image: Invalid value: "a\\"b": no'),
-        (FieldError("a.name", None, "must be set", REQUIRED), "a.name: Required value: must be set"),
+        (FieldError("a.name", None, "must be set", field_errors.REQUIRED), "a.name: Required value: must be set"),
     ],
 )
 def test_error_has_the_format_of_kubernetes(error: FieldError, text: str):
@@ -40,7 +32,7 @@ def test_error_has_the_format_of_kubernetes(error: FieldError, text: str):
     ],
 )
 def test_values_are_truncated_and_escaped(value: object, text: str):
-    assert format_value(value) == text
+    assert field_errors.format_value(value) == text
 
 
 @pytest.mark.parametrize(
@@ -54,11 +46,11 @@ def test_values_are_truncated_and_escaped(value: object, text: str):
     ],
 )
 def test_names_are_quoted_only_if_they_are_long_or_not_printable(text: str, expected: str):
-    assert quote_if_needed(text) == expected
+    assert field_errors.quote_if_needed(text) == expected
 
 
 def test_quotes_are_escaped():
-    assert quote('a": b') == r'"a\": b"'
+    assert field_errors.quote('a": b') == r'"a\": b"'
 
 
 def test_longest_field_is_not_truncated():
@@ -77,8 +69,8 @@ def test_invalid_spec_reports_all_errors():
     errors = [FieldError("a", 1, "x"), FieldError("b", 2, "y")]
     assert str(SpecDecodeError(errors)) == "[a: Invalid value: 1: x, b: Invalid value: 2: y]"
     assert SpecDecodeError(errors).errors == errors
-    assert aggregate(errors[:1]) == "a: Invalid value: 1: x"
-    assert aggregate(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
+    assert field_errors.aggregate(errors[:1]) == "a: Invalid value: 1: x"
+    assert field_errors.aggregate(errors[:1], 7) == "[a: Invalid value: 1: x, and 7 more]"
 
 
 @pytest.mark.parametrize(
@@ -91,9 +83,9 @@ def test_invalid_spec_reports_all_errors():
     ],
 )
 def test_summary_has_the_first_errors_and_counts_the_others(count: int, limit: int, text: str):
-    assert summary([FieldError("f", number, "no") for number in range(count)], limit) == text
+    assert field_errors.summary([FieldError("f", number, "no") for number in range(count)], limit) == text
 
 
 @pytest.mark.parametrize("limit", range(60, 4097, 97))
 def test_summary_fits(limit: int):
-    assert len(summary([FieldError("f", number, "no") for number in range(5000)], limit)) <= limit
+    assert len(field_errors.summary([FieldError("f", number, "no") for number in range(5000)], limit)) <= limit

@@ -8,18 +8,8 @@ from typing import Final
 import pytest
 
 from corners.options import ALLOWED_ITEMS, COMBINATIONS, DENIED_ITEMS, FLAGS, VALUES
+from memcached_api.memcached import options
 from memcached_api.memcached.denied_options import DENIED, SHORT_NAMES
-from memcached_api.memcached.options import (
-    ALLOWED,
-    FORMS,
-    MAX_ITEM_LENGTH,
-    MAX_ITEMS,
-    PATTERN,
-    Option,
-    arguments,
-    correction,
-    forms_pattern,
-)
 from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES, OPTIONS_OF_FIELDS
 from memcached_api.validation.common_rules import matches
 from memcached_api.validation.rules import rule_errors
@@ -64,21 +54,21 @@ def known(release: str) -> list[list[str]]:
     return [[line] if line.startswith("-o ") else line.split() for line in lines]
 
 
-def items_of(option: Option, values: Sequence[object]) -> list[str]:
+def items_of(option: options.Option, values: Sequence[object]) -> list[str]:
     return [f"{option.name}={value}" for value in values]
 
 
-def with_values(table: dict[str, tuple[int, int]]) -> list[Option]:
-    return [option for option in ALLOWED if option.name in table]
+def with_values(table: dict[str, tuple[int, int]]) -> list[options.Option]:
+    return [option for option in options.ALLOWED if option.name in table]
 
 
 def test_every_option_with_a_value_is_in_one_table():
     tables = [*NUMBERS, *HUNDREDTHS, *CHOICES]
-    assert sorted(tables) == sorted(option.name for option in ALLOWED if option.pattern)
+    assert sorted(tables) == sorted(option.name for option in options.ALLOWED if option.pattern)
 
 
 @pytest.mark.parametrize("option", with_values(NUMBERS), ids=lambda option: option.name)
-def test_numbers(option: Option):
+def test_numbers(option: options.Option):
     low, high = NUMBERS[option.name]
     inside = {low, low + 1, (low + high) // 2, high - 1, high, *range(low, min(high, 5000) + 1)}
     outside = {low - 1, high + 1, high * 10, -high, 2**31, 2**32 + low} - inside
@@ -89,7 +79,7 @@ def test_numbers(option: Option):
 
 
 @pytest.mark.parametrize("option", with_values(HUNDREDTHS), ids=lambda option: option.name)
-def test_decimal_fractions(option: Option):
+def test_decimal_fractions(option: options.Option):
     low, high = HUNDREDTHS[option.name]
     for hundredths in range(2000):
         text = f"{hundredths / 100:.2f}"
@@ -99,21 +89,21 @@ def test_decimal_fractions(option: Option):
 
 
 @pytest.mark.parametrize(
-    "option", [option for option in ALLOWED if option.name in CHOICES], ids=lambda option: option.name
+    "option", [option for option in options.ALLOWED if option.name in CHOICES], ids=lambda option: option.name
 )
-def test_choices(option: Option):
+def test_choices(option: options.Option):
     assert [item for item in items_of(option, CHOICES[option.name]) if errors(item)] == []
     assert re.split(", | or ", option.values) == list(CHOICES[option.name])
 
 
 def test_values_that_no_option_accepts():
     values = ("", " ", "x", "0x10", "+16", "16 ", " 16", "16\n", "1e3", "016", "16,modern", "١٦", "=")
-    items = [f"{option.name}={value}" for option in ALLOWED if option.pattern for value in values]
+    items = [f"{option.name}={value}" for option in options.ALLOWED if option.pattern for value in values]
     assert [item for item in items if not errors(item)] == []
 
 
 def test_a_value_is_required_or_denied_and_the_message_contains_the_form():
-    for option in ALLOWED:
+    for option in options.ALLOWED:
         ending = "" if option.pattern else ", without a value"
         message = f"spec.cache.extraArgs[0]: must be exactly {option.form}{ending}"
         assert errors(option.name) == ([message] if option.pattern else [])
@@ -128,33 +118,33 @@ def test_the_message_for_a_denied_option_contains_the_remedy():
 
 
 TRAPS: Final = {
-    "": FORMS,
-    " ": FORMS,
-    "-": FORMS,
-    "--": FORMS,
-    "--=": FORMS,
+    "": options.FORMS,
+    " ": options.FORMS,
+    "-": options.FORMS,
+    "--": options.FORMS,
+    "--=": options.FORMS,
     "-o": "must not set --extended; write the item as -o key=value",
-    "-o ": FORMS,
+    "-o ": options.FORMS,
     "-o=modern": "must not set --extended; write the item as -o key=value",
     "-omodern": "must not set --extended; write the item as -o key=value",
-    "-o  modern": FORMS,
-    "-o modern ": FORMS,
-    " -o modern": FORMS,
+    "-o  modern": options.FORMS,
+    "-o modern ": options.FORMS,
+    " -o modern": options.FORMS,
     "-o\tmodern": "must not set --extended; write the item as -o key=value",
-    "-o modern\n": FORMS,
-    "-o MODERN": FORMS,
-    "-o mod": FORMS,
-    "-o unknown": FORMS,
-    "modern": FORMS,
-    "stray": FORMS,
-    "64": FORMS,
-    "--DISABLE-CAS": FORMS,
-    "--disable-cas\n": FORMS,
-    "--disable_cas": FORMS,
-    "--disable-cas --disable-watch": FORMS,
-    "--unknown": FORMS,
-    "—disable-cas": FORMS,
-    "--memory-limit 64": FORMS,
+    "-o modern\n": options.FORMS,
+    "-o MODERN": options.FORMS,
+    "-o mod": options.FORMS,
+    "-o unknown": options.FORMS,
+    "modern": options.FORMS,
+    "stray": options.FORMS,
+    "64": options.FORMS,
+    "--DISABLE-CAS": options.FORMS,
+    "--disable-cas\n": options.FORMS,
+    "--disable_cas": options.FORMS,
+    "--disable-cas --disable-watch": options.FORMS,
+    "--unknown": options.FORMS,
+    "—disable-cas": options.FORMS,
+    "--memory-limit 64": options.FORMS,
     "-o modern,idle_timeout=5": "must contain one option; write each option",
     "-o hashpower=16,modern": "must contain one option; write each option",
     "-o modern,": "must contain one option; write each option",
@@ -197,13 +187,13 @@ def test_options_of_fields():
 
 
 def test_the_crd_explains_the_same_forms_of_an_option_as_the_webhook():
-    long_names = [each for each in (*DENIED, *(option.name for option in ALLOWED)) if each.startswith("--")]
+    long_names = [each for each in (*DENIED, *(option.name for option in options.ALLOWED)) if each.startswith("--")]
     texts = [*TRAPS, *SHORT_NAMES, *(each[:length] for each in long_names for length in range(1, len(each) + 1))]
     items = [f"{text}{value}" for text in texts for value in ("", "=8", "8", " 8", "=", "=\n", "\n", ",modern", "=a=b")]
     messages = {item: errors(item) for item in items}
     for name in OPTIONS_OF_FIELDS:
-        explained = [item for item in messages if matches(forms_pattern(name), item)]
-        expected = [f"spec.cache.extraArgs[0]: {correction(name)}"]
+        explained = [item for item in messages if matches(options.forms_pattern(name), item)]
+        expected = [f"spec.cache.extraArgs[0]: {options.correction(name)}"]
         assert explained == [item for item, found in messages.items() if found == expected]
         assert len(explained) >= 9
 
@@ -218,22 +208,22 @@ def test_an_option_may_not_be_repeated():
 
 def test_all_options_together_are_accepted():
     items = [f"{option.name}={NUMBERS[option.name][1]}" for option in with_values(NUMBERS)]
-    items += [f"{option.name}={CHOICES[option.name][0]}" for option in ALLOWED if option.name in CHOICES]
+    items += [f"{option.name}={CHOICES[option.name][0]}" for option in options.ALLOWED if option.name in CHOICES]
     items += [f"{option.name}=1.25" for option in with_values(HUNDREDTHS) if option.name != "-o slab_automove_ratio"]
-    items += [option.name for option in ALLOWED if not option.pattern]
+    items += [option.name for option in options.ALLOWED if not option.pattern]
     assert errors(*items, "-o slab_automove_ratio=0.5") == []
 
 
 def test_arguments():
     items = ["--disable-cas", "-o modern", "--listen-backlog=1024", "-o hashpower=17"]
-    assert arguments(items) == ["--disable-cas", "-o", "modern", "--listen-backlog=1024", "-o", "hashpower=17"]
-    assert arguments([]) == []
+    assert options.arguments(items) == ["--disable-cas", "-o", "modern", "--listen-backlog=1024", "-o", "hashpower=17"]
+    assert options.arguments([]) == []
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_every_option_of_a_release_is_either_accepted_or_denied(release: str):
     names = {name for name, *_ in known(release)}
-    accepted = {option.name for option in ALLOWED}
+    accepted = {option.name for option in options.ALLOWED}
     assert names - accepted - set(DENIED) == set()
     assert accepted & set(DENIED) == set()
     assert accepted <= names
@@ -251,39 +241,43 @@ def test_no_name_is_an_abbreviation_of_another():
         names = [name for name, *_ in known(release)]
         longer = {
             option.name: [name for name in names if name != option.name and name.startswith(option.name)]
-            for option in ALLOWED
+            for option in options.ALLOWED
             if option.name.startswith("--")
         }
         assert not any(longer.values())
 
 
 def test_names_are_literal_in_a_regular_expression():
-    assert all(re.fullmatch("--[a-z-]+|-o [a-z_0-9]+", option.name) for option in ALLOWED)
+    assert all(re.fullmatch("--[a-z-]+|-o [a-z_0-9]+", option.name) for option in options.ALLOWED)
 
 
 def test_the_pattern_means_the_same_in_re2():
-    assert PATTERN.isascii()
-    assert "'" not in PATTERN
-    assert "(?" not in PATTERN
-    assert set(re.findall(r"\\.", PATTERN)) == {r"\."}
-    assert re.sub(r"\[[^]]*\]|\{\d(,\d)?\}", "", PATTERN).translate(str.maketrans("", "", "^$|()?.\\-_= ")).isalnum()
+    assert options.PATTERN.isascii()
+    assert "'" not in options.PATTERN
+    assert "(?" not in options.PATTERN
+    assert set(re.findall(r"\\.", options.PATTERN)) == {r"\."}
+    assert (
+        re.sub(r"\[[^]]*\]|\{\d(,\d)?\}", "", options.PATTERN)
+        .translate(str.maketrans("", "", "^$|()?.\\-_= "))
+        .isalnum()
+    )
 
 
 def test_all_options_fit_the_limits_of_the_list():
-    assert max(map(len, ALLOWED_ITEMS)) <= MAX_ITEM_LENGTH
-    assert len(ALLOWED) <= MAX_ITEMS
+    assert max(map(len, ALLOWED_ITEMS)) <= options.MAX_ITEM_LENGTH
+    assert len(options.ALLOWED) <= options.MAX_ITEMS
 
 
 def test_the_documentation_contains_every_accepted_option():
     text = (Path(__file__).parents[3] / "docs/usage.md").read_text()
     rows = [line for line in text.splitlines() if re.match(r"\| `(--|-o )", line)]
-    assert rows == [f"| `{option.name}` | {option.values or '–'} | {option.meaning} |" for option in ALLOWED]
+    assert rows == [f"| `{option.name}` | {option.values or '–'} | {option.meaning} |" for option in options.ALLOWED]
 
 
 def test_the_items_for_the_real_programs():
     assert [item for item in ALLOWED_ITEMS if errors(item)] == []
     assert [errors(*items) for items in COMBINATIONS] == [[], [], []]
     assert [item for item in DENIED_ITEMS if not errors(item)] == []
-    assert {*FLAGS, *VALUES} == {option.name for option in ALLOWED}
+    assert {*FLAGS, *VALUES} == {option.name for option in options.ALLOWED}
     tried = " ".join(DENIED_ITEMS)
     assert [name for name in DENIED if name not in tried] == ["--daemon"]

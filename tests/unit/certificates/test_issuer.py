@@ -4,18 +4,12 @@ from typing import Any
 import pytest
 
 from memcached_api.annotations import REVOKE_ANNOTATION
-from memcached_operator.certificates.issuer import (
-    WebhookNames,
-    ca_bundle_patch,
-    key_pair_of,
-    revocation_requested,
-    secret_of,
-)
+from memcached_operator.certificates import issuer
 from memcached_operator.certificates.pki import LIFETIME, KeyPair, issue
 from memcached_operator.kube.resource import Object
 from unit.builders import NOW
 
-NAMES = WebhookNames("test", "cert", "webhook", "mutating", "validating")
+NAMES = issuer.WebhookNames("test", "cert", "webhook", "mutating", "validating")
 PAIR, OTHER = issue(NAMES.dns_names, LIFETIME, NOW), issue(NAMES.dns_names, LIFETIME, NOW)
 
 
@@ -54,7 +48,7 @@ PATCHES: dict[str, tuple[Object, list[dict[str, str]]]] = {
 
 @pytest.mark.parametrize(("live", "patch"), PATCHES.values(), ids=PATCHES.keys())
 def test_bundle_patch(live: Object, patch: list[dict[str, str]]) -> None:
-    assert ca_bundle_patch(live, PAIR.ca, NOW) == patch
+    assert issuer.ca_bundle_patch(live, PAIR.ca, NOW) == patch
 
 
 EXCLUSIVE: dict[str, tuple[Object, list[dict[str, str]]]] = {
@@ -67,7 +61,7 @@ EXCLUSIVE: dict[str, tuple[Object, list[dict[str, str]]]] = {
 
 @pytest.mark.parametrize(("live", "patch"), EXCLUSIVE.values(), ids=EXCLUSIVE.keys())
 def test_exclusive_bundle_patch_revokes_all_other_cas(live: Object, patch: list[dict[str, str]]) -> None:
-    assert ca_bundle_patch(live, PAIR.ca, NOW, exclusive=True) == patch
+    assert issuer.ca_bundle_patch(live, PAIR.ca, NOW, exclusive=True) == patch
 
 
 @pytest.mark.parametrize(
@@ -81,16 +75,16 @@ def test_exclusive_bundle_patch_revokes_all_other_cas(live: Object, patch: list[
     ],
 )
 def test_only_annotation_true_revokes(annotations: dict[str, str] | None, expected: bool) -> None:
-    assert revocation_requested({"metadata": {"annotations": annotations}}) is expected
+    assert issuer.revocation_requested({"metadata": {"annotations": annotations}}) is expected
 
 
 def test_pair_is_read_from_its_secret() -> None:
-    assert key_pair_of(secret_of(NAMES, PAIR)) == PAIR
+    assert issuer.key_pair_of(issuer.secret_of(NAMES, PAIR)) == PAIR
 
 
 def without(name: str) -> dict[str, str]:
     """The Secret's data without one entry."""
-    return {key: value for key, value in secret_of(NAMES, PAIR)["data"].items() if key != name}
+    return {key: value for key, value in issuer.secret_of(NAMES, PAIR)["data"].items() if key != name}
 
 
 INCOMPLETE: dict[str, Any] = {
@@ -98,17 +92,17 @@ INCOMPLETE: dict[str, Any] = {
     "no data": {"data": None},
     "no key": {"data": without("tls.key")},
     "no CA": {"data": without("ca.crt")},
-    "not base64": {"data": secret_of(NAMES, PAIR)["data"] | {"tls.crt": "a"}},
+    "not base64": {"data": issuer.secret_of(NAMES, PAIR)["data"] | {"tls.crt": "a"}},
 }
 
 
 @pytest.mark.parametrize("secret", INCOMPLETE.values(), ids=INCOMPLETE.keys())
 def test_incomplete_secret_has_no_pair(secret: Object | None) -> None:
-    assert key_pair_of(secret) is None
+    assert issuer.key_pair_of(secret) is None
 
 
 def test_secret_has_the_type_and_keys_of_a_tls_secret() -> None:
-    secret = secret_of(NAMES, PAIR)
+    secret = issuer.secret_of(NAMES, PAIR)
     assert (secret["type"], sorted(secret["data"])) == ("kubernetes.io/tls", ["ca.crt", "tls.crt", "tls.key"])
     assert (secret["metadata"]["namespace"], secret["metadata"]["name"]) == ("test", "cert")
 

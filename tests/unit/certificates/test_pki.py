@@ -10,20 +10,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from memcached_operator.certificates.pki import (
-    CLOCK_SKEW,
-    LIFETIME,
-    KeyPair,
-    ca_bundle,
-    issue,
-    load_bundle,
-    renewal_reason,
-)
+from memcached_operator.certificates import pki
+from memcached_operator.certificates.pki import KeyPair
 from unit.builders import NOW
 
 NAMES = ["webhook.test.svc", "webhook.test.svc.cluster.local"]
-PAIR = issue(NAMES, LIFETIME, NOW)
-OTHER = issue(NAMES, LIFETIME, NOW)
+PAIR = pki.issue(NAMES, pki.LIFETIME, NOW)
+OTHER = pki.issue(NAMES, pki.LIFETIME, NOW)
 PEM = serialization.Encoding.PEM
 
 
@@ -53,8 +46,8 @@ def test_ca_may_sign_leaves_but_no_other_ca() -> None:
 
 def test_ca_and_leaf_have_the_same_validity_with_clock_skew() -> None:
     for certificate in (ca_of(PAIR), leaf_of(PAIR)):
-        assert certificate.not_valid_before_utc == NOW - CLOCK_SKEW
-        assert certificate.not_valid_after_utc == NOW + LIFETIME
+        assert certificate.not_valid_before_utc == NOW - pki.CLOCK_SKEW
+        assert certificate.not_valid_after_utc == NOW + pki.LIFETIME
 
 
 def test_pairs_are_unique() -> None:
@@ -72,7 +65,7 @@ def encrypted(pair: KeyPair) -> bytes:
 KEY = ec.generate_private_key(ec.SECP256R1())
 
 
-def self_signed(*extensions: x509.ExtensionType, begins: datetime = NOW, lifetime: timedelta = LIFETIME) -> KeyPair:
+def self_signed(*extensions: x509.ExtensionType, begins: datetime = NOW, lifetime: timedelta = pki.LIFETIME) -> KeyPair:
     """A pair whose leaf, which has no other extensions than these, is its own CA."""
     name = x509.Name([])
     builder = x509.CertificateBuilder(name, name, KEY.public_key(), 1, begins, begins + lifetime)
@@ -138,11 +131,11 @@ DUE = {
 
 @pytest.mark.parametrize(("pair", "names"), DUE.values(), ids=DUE.keys())
 def test_invalid_pair_is_due(pair: KeyPair, names: list[str]) -> None:
-    assert renewal_reason(pair, names, NOW)
+    assert pki.renewal_reason(pair, names, NOW)
 
 
 def test_forged_pair_without_a_change_is_valid() -> None:
-    assert renewal_reason(forged(VERSION, VERSION), NAMES, NOW) == ""
+    assert pki.renewal_reason(forged(VERSION, VERSION), NAMES, NOW) == ""
 
 
 REASONS = {
@@ -150,21 +143,21 @@ REASONS = {
     "it cannot be used: InvalidVersion 7 is not a valid X509 version": forged(VERSION, NEW_VERSION),
     "it cannot be used: InvalidSignature": replace(PAIR, ca=OTHER.ca),
     "tls.key is not the key of tls.crt": replace(PAIR, key=OTHER.key),
-    "it is not valid for webhook.test.svc.cluster.local": issue(NAMES[:1], LIFETIME, NOW),
-    "it is valid until 2030-01-01 12:00:00+00:00": issue(NAMES, timedelta(seconds=30), NOW - timedelta(seconds=30)),
+    "it is not valid for webhook.test.svc.cluster.local": pki.issue(NAMES[:1], pki.LIFETIME, NOW),
+    "it is valid until 2030-01-01 12:00:00+00:00": pki.issue(NAMES, timedelta(seconds=30), NOW - timedelta(seconds=30)),
 }
 
 
 @pytest.mark.parametrize(("reason", "pair"), REASONS.items())
 def test_reason_of_a_renewal(reason: str, pair: KeyPair) -> None:
-    assert renewal_reason(pair, NAMES, NOW) == reason
+    assert pki.renewal_reason(pair, NAMES, NOW) == reason
 
 
 AGES = {
-    "new": (LIFETIME, timedelta(0), False),
-    "just before two thirds of its lifetime": (LIFETIME, timedelta(days=60, seconds=-1), False),
-    "after two thirds of its lifetime": (LIFETIME, timedelta(days=60), True),
-    "expired": (LIFETIME, timedelta(days=91), True),
+    "new": (pki.LIFETIME, timedelta(0), False),
+    "just before two thirds of its lifetime": (pki.LIFETIME, timedelta(days=60, seconds=-1), False),
+    "after two thirds of its lifetime": (pki.LIFETIME, timedelta(days=60), True),
+    "expired": (pki.LIFETIME, timedelta(days=91), True),
     "short-lived and new": (timedelta(seconds=90), timedelta(0), False),
     "short-lived, after two thirds of its lifetime": (timedelta(seconds=90), timedelta(seconds=60), True),
 }
@@ -172,18 +165,18 @@ AGES = {
 
 @pytest.mark.parametrize(("lifetime", "age", "due"), AGES.values(), ids=AGES.keys())
 def test_pair_is_due_after_two_thirds_of_its_lifetime(lifetime: timedelta, age: timedelta, due: bool) -> None:
-    assert bool(renewal_reason(issue(NAMES, lifetime, NOW), NAMES, NOW + age)) is due
+    assert bool(pki.renewal_reason(pki.issue(NAMES, lifetime, NOW), NAMES, NOW + age)) is due
 
 
 def test_pair_of_the_last_minute_is_not_due() -> None:
     """Nothing is added to its times, which would be an error."""
     names = x509.SubjectAlternativeName([x509.DNSName(name) for name in NAMES])
     last = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
-    assert renewal_reason(self_signed(names, begins=last, lifetime=timedelta(seconds=59)), NAMES, NOW) == ""
+    assert pki.renewal_reason(self_signed(names, begins=last, lifetime=timedelta(seconds=59)), NAMES, NOW) == ""
 
 
 def test_pair_with_more_names_than_needed_is_not_due() -> None:
-    assert renewal_reason(PAIR, NAMES[:1], NOW) == ""
+    assert pki.renewal_reason(PAIR, NAMES[:1], NOW) == ""
 
 
 BUNDLES = {
@@ -199,18 +192,18 @@ BUNDLES = {
 
 @pytest.mark.parametrize(("known", "pairs"), BUNDLES.values(), ids=BUNDLES.keys())
 def test_bundle_has_the_current_ca_and_each_other_one_once(known: bytes, pairs: list[KeyPair]) -> None:
-    assert ca_bundle(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
+    assert pki.ca_bundle(PAIR.ca, known, NOW) == b"".join(pair.ca for pair in pairs)
 
 
 def test_expired_ca_is_not_trusted() -> None:
-    short = issue(NAMES, timedelta(hours=1), NOW)
-    assert load_bundle(ca_bundle(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
-    assert load_bundle(ca_bundle(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
+    short = pki.issue(NAMES, timedelta(hours=1), NOW)
+    assert pki.load_bundle(pki.ca_bundle(PAIR.ca, short.ca, NOW)) == [ca_of(PAIR), ca_of(short)]
+    assert pki.load_bundle(pki.ca_bundle(PAIR.ca, short.ca, NOW + timedelta(hours=1))) == [ca_of(PAIR)]
 
 
 def test_bundle_is_idempotent() -> None:
-    once = ca_bundle(PAIR.ca, OTHER.ca, NOW)
-    assert ca_bundle(PAIR.ca, once, NOW) == once
+    once = pki.ca_bundle(PAIR.ca, OTHER.ca, NOW)
+    assert pki.ca_bundle(PAIR.ca, once, NOW) == once
 
 
 def handshake(pair: KeyPair, bundle: bytes, name: str, folder: Path) -> None:
@@ -237,7 +230,7 @@ def handshake(pair: KeyPair, bundle: bytes, name: str, folder: Path) -> None:
 @pytest.fixture
 def current() -> KeyPair:
     """A pair that is valid now."""
-    return issue(NAMES, LIFETIME, datetime.now(NOW.tzinfo))
+    return pki.issue(NAMES, pki.LIFETIME, datetime.now(NOW.tzinfo))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -247,8 +240,8 @@ def test_handshake_succeeds_with_each_name(name: str, current: KeyPair, tmp_path
 
 def test_old_and_new_leaf_are_trusted_during_a_rotation(current: KeyPair, tmp_path: Path) -> None:
     now = datetime.now(NOW.tzinfo)
-    fresh = issue(NAMES, LIFETIME, now)
-    bundle = ca_bundle(fresh.ca, current.ca, now)
+    fresh = pki.issue(NAMES, pki.LIFETIME, now)
+    bundle = pki.ca_bundle(fresh.ca, current.ca, now)
     for pair in (current, fresh):
         handshake(pair, bundle, NAMES[0], tmp_path)
 

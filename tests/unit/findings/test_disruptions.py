@@ -10,16 +10,8 @@ import pytest
 from memcached_api.remedies import text_of
 from memcached_operator.appservice.containers import DISRUPTIONS as OF_APPSERVICE
 from memcached_operator.engine.reporting.conditions import timestamp
-from memcached_operator.findings.disruptions import (
-    MAX_MESSAGE,
-    MIN_REPEATED,
-    OTHER,
-    WINDOW,
-    Disruption,
-    disruption,
-    notice,
-    sentence,
-)
+from memcached_operator.findings import disruptions
+from memcached_operator.findings.disruptions import disruption
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import DISRUPTIONS as OF_MEMCACHED
@@ -108,33 +100,33 @@ def test_no_disruption(obj: Object) -> None:
 def test_reasons_of_others_do_not_add_series() -> None:
     found = disruption(pod_of(deleted(pod("cache-0", conditions=[target("x" * 9999)]))), NOW)
     assert found is not None
-    assert (found.label, len(found.reason)) == (OTHER, 100)
+    assert (found.label, len(found.reason)) == (disruptions.OTHER, 100)
 
 
-def found(seconds: float = 60, reason: str = "Evicted", message: str = STORAGE) -> Disruption:
+def found(seconds: float = 60, reason: str = "Evicted", message: str = STORAGE) -> disruptions.Disruption:
     """A disruption some time ago."""
-    return Disruption("cache-0", "uid", "node-1", reason, message, NOW - timedelta(seconds=seconds))
+    return disruptions.Disruption("cache-0", "uid", "node-1", reason, message, NOW - timedelta(seconds=seconds))
 
 
 def test_sentence_of_an_event() -> None:
     text = f"Kubernetes stopped pod cache-0 on node node-1 (Evicted): {STORAGE}; its items are lost"
-    assert sentence(found(), "its items are lost") == text
-    assert sentence(found(), "its items are lost", 7) == f"{text}. Before, it stopped 7 more"
+    assert disruptions.sentence(found(), "its items are lost") == text
+    assert disruptions.sentence(found(), "its items are lost", 7) == f"{text}. Before, it stopped 7 more"
     bare = replace(found(message="a\nb" + "x" * 5000), node="")
-    assert sentence(bare, "").startswith('Kubernetes stopped pod cache-0 (Evicted): "a\\nbxxx')
-    assert len(sentence(bare, "")) < 700
+    assert disruptions.sentence(bare, "").startswith('Kubernetes stopped pod cache-0 (Evicted): "a\\nbxxx')
+    assert len(disruptions.sentence(bare, "")) < 700
 
 
 AGES: dict[str, tuple[tuple[float, ...], bool]] = {
     "three": ((9, 99, 999), True),
     "two": ((9, 99), False),
-    "the third is too old": ((9, 99, WINDOW.total_seconds()), False),
+    "the third is too old": ((9, 99, disruptions.WINDOW.total_seconds()), False),
 }
 
 
 @pytest.mark.parametrize(("ages", "expected"), AGES.values(), ids=AGES.keys())
 def test_notice_of_repeated_disruptions(ages: tuple[float, ...], expected: bool) -> None:
-    sent = notice([found(age) for age in ages], NOW, RULES)
+    sent = disruptions.notice([found(age) for age in ages], NOW, RULES)
     assert (sent is not None) is expected
     if sent is not None:
         remedy = OF_MEMCACHED["local storage usage exceeds the total limit of containers"]
@@ -142,11 +134,11 @@ def test_notice_of_repeated_disruptions(ages: tuple[float, ...], expected: bool)
             f"Kubernetes stopped 3 or more pods within 30 minutes (Evicted): {STORAGE}. R{text_of(remedy)[1:]}. "
             f"It costs {len(remedy)}"
         )
-        assert sent.ends_in == WINDOW.total_seconds() - 999
+        assert sent.ends_in == disruptions.WINDOW.total_seconds() - 999
 
 
 def test_different_reasons_are_not_a_repetition() -> None:
-    assert notice([found(9), found(8, "Preempting"), found(7, "NodeShutdown")], NOW, RULES) is None
+    assert disruptions.notice([found(9), found(8, "Preempting"), found(7, "NodeShutdown")], NOW, RULES) is None
 
 
 REMEDIES: dict[tuple[str, str], tuple[str, str]] = {
@@ -172,10 +164,10 @@ REMEDIES: dict[tuple[str, str], tuple[str, str]] = {
 @pytest.mark.parametrize(("cause", "expected"), REMEDIES.items())
 def test_remedy(cause: tuple[str, str], expected: tuple[str, str]) -> None:
     """A drain is wanted, and so is the deletion of a node: there is nothing to correct."""
-    repeated = [found(9, *cause)] * MIN_REPEATED
+    repeated = [found(9, *cause)] * disruptions.MIN_REPEATED
     tables: tuple[Mapping[str, Any], ...] = (OF_MEMCACHED, OF_PROXY, OF_APPSERVICE)
     for table, part in zip(tables, (expected[0], *expected), strict=True):
-        sent = notice(repeated, NOW, PodRules("", disruptions=table))
+        sent = disruptions.notice(repeated, NOW, PodRules("", disruptions=table))
         assert (sent is not None) is bool(part)
         assert sent is None or part.lower() in sent.message.lower()
 
@@ -185,4 +177,4 @@ def test_long_message_is_cut_when_it_is_read(obj: Object) -> None:
     """Anyone who can write statuses of pods can write it, and up to 2,000 are kept of an object."""
     found = disruption(pod_of(obj), NOW)
     assert found is not None
-    assert found.message == "a" * MAX_MESSAGE
+    assert found.message == "a" * disruptions.MAX_MESSAGE

@@ -8,20 +8,12 @@ import pytest
 from memcached_operator.findings.obstacles import obstacles
 from memcached_operator.kube.resource import Object
 from unit.builders import NOW, container, pod, typed
-from unit.findings.test_obstacles import (
-    CONTAINERS,
-    GATE,
-    OBSTACLES,
-    RULES,
-    RUNNING,
-    SANDBOX,
-    SCHEDULED,
-    condition,
-    started,
-)
+from unit.findings import test_obstacles
+from unit.findings.test_obstacles import condition, started
 
 READY: Final = pod(
-    conditions=[SCHEDULED, SANDBOX, CONTAINERS, condition("Ready")], containerStatuses=[{**RUNNING, "ready": True}]
+    conditions=[test_obstacles.SCHEDULED, test_obstacles.SANDBOX, test_obstacles.CONTAINERS, condition("Ready")],
+    containerStatuses=[{**test_obstacles.RUNNING, "ready": True}],
 )
 
 
@@ -52,7 +44,7 @@ def works(obj: Object) -> Object:
 
 def gate_met(obj: Object) -> Object:
     """The other controller sets the condition: the kubelet sets Ready."""
-    conditions = [*READY["status"]["conditions"], condition(GATE, since=0)]
+    conditions = [*READY["status"]["conditions"], condition(test_obstacles.GATE, since=0)]
     return {**obj, "status": {**READY["status"], "conditions": conditions}}
 
 
@@ -86,12 +78,12 @@ REMEDIES: Final[dict[str, Callable[[Object], Object]]] = {
 
 
 def test_each_obstacle_has_its_remedy() -> None:
-    assert REMEDIES.keys() == OBSTACLES.keys()
+    assert REMEDIES.keys() == test_obstacles.OBSTACLES.keys()
 
 
 @pytest.mark.parametrize("name", REMEDIES)
 def test_obstacle_ends_with_its_remedy(name: str) -> None:
-    obj, message = OBSTACLES[name]
-    assert [found.message for found in obstacles(typed(obj), NOW, RULES)] == [message]
-    found = obstacles(typed(REMEDIES[name](obj)), NOW, RULES)
+    obj, message = test_obstacles.OBSTACLES[name]
+    assert [found.message for found in obstacles(typed(obj), NOW, test_obstacles.RULES)] == [message]
+    found = obstacles(typed(REMEDIES[name](obj)), NOW, test_obstacles.RULES)
     assert [each for each in found if not each.after] == []

@@ -10,23 +10,13 @@ from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
-from memcached_operator.memcachedproxy import ring
-from memcached_operator.memcachedproxy.references import (
-    MEMCACHEDS,
-    Slots,
-    cache_of,
-    names,
-    notices,
-    obstacle,
-    reads,
-    shows,
-    unavailable,
-)
+from memcached_operator.memcachedproxy import references, ring
+from memcached_operator.memcachedproxy.references import names, notices
 from memcached_operator.world.knowledge import NOT_SERVED
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import memcached, memcachedproxy, slots
 
-KEY = Key(MEMCACHEDS, "test", "cache")
+KEY = Key(references.MEMCACHEDS, "test", "cache")
 LABELS = {
     "app.kubernetes.io/component": "proxy",
     "app.kubernetes.io/instance": "front",
@@ -36,7 +26,7 @@ LABELS = {
 
 
 def test_resource_is_that_of_the_other_kind() -> None:
-    assert MEMCACHEDS == REAL
+    assert references.MEMCACHEDS == REAL
     assert ring.MAX_SLOTS == MAX_SLOTS
 
 
@@ -51,15 +41,15 @@ def test_object_without_a_valid_reference_names_nothing(spec: Any) -> None:
 
 @pytest.mark.parametrize("part", [None, 1, "", [], {"tls": 1, "networkPolicy": 1, "image": 1, "servers": "a"}])
 def test_object_of_any_form_is_read(part: Any) -> None:
-    found = reads(
+    found = references.reads(
         {"metadata": {"name": "cache"}, "spec": part or {}, "status": part or {}} if part != 1 else memcached()
     )
     assert (found.slots, found.servers) == (None, 0)
 
 
 def test_form_and_number_of_the_addresses() -> None:
-    found = reads(slots(3))
-    assert (found.slots, found.servers) == (Slots("cache", "cache.test.svc.cluster.local", 11211), 3)
+    found = references.reads(slots(3))
+    assert (found.slots, found.servers) == (references.Slots("cache", "cache.test.svc.cluster.local", 11211), 3)
 
 
 CACHES: dict[str, tuple[Any, int, int]] = {
@@ -77,7 +67,7 @@ CACHES: dict[str, tuple[Any, int, int]] = {
 
 @pytest.mark.parametrize(("cache", "item", "clients"), CACHES.values(), ids=CACHES.keys())
 def test_largest_item_and_clients_of_a_server(cache: Any, item: int, clients: int) -> None:
-    found = reads(slots(3, spec={"cache": cache}))
+    found = references.reads(slots(3, spec={"cache": cache}))
     assert (found.item_size, found.connections) == (item, clients)
 
 
@@ -105,7 +95,7 @@ FOREIGN = {
 @pytest.mark.parametrize("addresses", FOREIGN.values(), ids=FOREIGN.keys())
 def test_addresses_of_another_form_are_not_used(addresses: Any) -> None:
     cr = slots(2)
-    assert reads({**cr, "status": {**cr["status"], "servers": addresses}}).slots is None
+    assert references.reads({**cr, "status": {**cr["status"], "servers": addresses}}).slots is None
 
 
 READY: dict[str, tuple[Object, bool]] = {
@@ -118,7 +108,7 @@ READY: dict[str, tuple[Object, bool]] = {
 
 @pytest.mark.parametrize(("cr", "ready"), READY.values(), ids=READY.keys())
 def test_slots_are_ready_for_the_current_spec(cr: Object, ready: bool) -> None:
-    assert reads(cr).ready is ready
+    assert references.reads(cr).ready is ready
 
 
 def conditioned(ready: int, available: str) -> Object:
@@ -129,18 +119,18 @@ def conditioned(ready: int, available: str) -> Object:
 
 
 def test_flapping_pods_change_only_whether_all_or_enough_are_ready() -> None:
-    assert reads(conditioned(1, "False")) == reads(conditioned(2, "False"))
+    assert references.reads(conditioned(1, "False")) == references.reads(conditioned(2, "False"))
 
 
 def test_shown_slots_by_cache() -> None:
     status = {"caches": [{"name": "cache", "servers": 4}, {"name": "old", "servers": 2}]}
-    assert shows({**memcachedproxy(), "status": status}) == {"cache": 4, "old": 2}
-    assert shows(memcachedproxy()) == {}
+    assert references.shows({**memcachedproxy(), "status": status}) == {"cache": 4, "old": 2}
+    assert references.shows(memcachedproxy()) == {}
 
 
 @pytest.mark.parametrize(("size", "servers"), [(4, 3), (2, 2), (0, 3), ("2", 3), (None, 3)])
 def test_slots_that_the_spec_removes_do_not_count(size: object, servers: int) -> None:
-    assert reads(slots(3, spec={"size": size})).servers == servers
+    assert references.reads(slots(3, spec={"size": size})).servers == servers
 
 
 UNUSABLE: dict[str, tuple[Object | None, str, str]] = {
@@ -193,20 +183,22 @@ UNUSABLE: dict[str, tuple[Object | None, str, str]] = {
 
 def snapshot(cache: Object | None) -> Snapshot:
     """A proxy and the Memcached that it names."""
-    return Snapshot(memcachedproxy(), referenced={} if cache is None else {KEY: reads(cache)})
+    return Snapshot(memcachedproxy(), referenced={} if cache is None else {KEY: references.reads(cache)})
 
 
 @pytest.mark.parametrize(("cache", "reason", "message"), UNUSABLE.values(), ids=UNUSABLE.keys())
 def test_memcached_that_cannot_be_used(cache: Object | None, reason: str, message: str) -> None:
     observed = snapshot(cache)
-    found = obstacle(observed, "cache", cache_of(observed, "cache"))
+    found = references.obstacle(observed, "cache", references.cache_of(observed, "cache"))
     assert found is not None
     assert found.reason == reason
     assert found.message.startswith(message)
 
 
 def test_api_server_without_the_other_kind() -> None:
-    found = obstacle(Snapshot(memcachedproxy(), knowledge={MEMCACHEDS: NOT_SERVED}), "cache", None)
+    found = references.obstacle(
+        Snapshot(memcachedproxy(), knowledge={references.MEMCACHEDS: NOT_SERVED}), "cache", None
+    )
     assert found is not None
     assert found.reason == "ReferenceNotFound"
     assert "install its CustomResourceDefinition" in found.message
@@ -224,12 +216,12 @@ USABLE = {
 @pytest.mark.parametrize("cache", USABLE.values(), ids=USABLE.keys())
 def test_memcached_that_can_be_used(cache: Object) -> None:
     observed = snapshot(cache)
-    assert obstacle(observed, "cache", cache_of(observed, "cache")) is None
+    assert references.obstacle(observed, "cache", references.cache_of(observed, "cache")) is None
 
 
 def noticed(**spec: Any) -> list[str]:
     """The notices about a Memcached with this spec."""
-    return list(notices("cache", reads(slots(3, spec=spec)), LABELS))
+    return list(notices("cache", references.reads(slots(3, spec=spec)), LABELS))
 
 
 UNKNOWN = ("memcached:latest", "memcached@sha256:" + "0" * 64, "example.com/memcached:1.6.45", "memcached:1.6", "")
@@ -244,7 +236,7 @@ def test_notice_of_a_release_that_is_not_known(image: str) -> None:
 
 @pytest.mark.parametrize(("available", "expected"), [("False", 1), ("True", 0), ("Unknown", 0)])
 def test_problem_of_a_memcached_that_is_not_available(available: str, expected: int) -> None:
-    found = list(unavailable("cache", reads(conditioned(0, available))))
+    found = list(references.unavailable("cache", references.reads(conditioned(0, available))))
     assert found == [Problem("WaitingForMemcached", "Memcached cache is not available; see its conditions")] * expected
 
 

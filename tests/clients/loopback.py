@@ -41,10 +41,7 @@ class Slots:
 
     def client(self, library: str, command: Command, size: int = SIZE) -> AbstractContextManager[Client]:
         """A client with a list of `size` servers, during the block."""
-        variables = {
-            "MEMCACHED_SERVERS": listed(pod_name, size),
-            "MEMCACHED_FIXED_SERVERS": listed(service_name, size),
-        }
+        variables = {"MEMCACHED_SERVERS": listed(pod_name, size), "MEMCACHED_FIXED_SERVERS": listed(service_name, size)}
         return running(library, command, variables, self.hosts, HOSTS)
 
     def held(self, prefix: str) -> list[list[int]]:

@@ -74,10 +74,7 @@ class World:
 
     def started(self, stack: ExitStack, library: str, size: int) -> Client:
         """A client program with a list of `size` servers."""
-        variables = {
-            "MEMCACHED_SERVERS": listed(pod_name, size),
-            "MEMCACHED_FIXED_SERVERS": listed(service_name, size),
-        }
+        variables = {"MEMCACHED_SERVERS": listed(pod_name, size), "MEMCACHED_FIXED_SERVERS": listed(service_name, size)}
         return stack.enter_context(running(library, self.programs[library], variables, self.hosts, HOSTS))
 
     def ring(self, *clients: tuple[str, int]) -> dict[str, Any]:

@@ -17,11 +17,7 @@ from support.waiting import STEP
 
 CRDS = [
     f"customresourcedefinition.apiextensions.k8s.io/{name}"
-    for name in (
-        "appservices.app.example.com",
-        "memcachedproxies.cache.example.com",
-        "memcacheds.cache.example.com",
-    )
+    for name in ("appservices.app.example.com", "memcachedproxies.cache.example.com", "memcacheds.cache.example.com")
 ]
 CRD = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/memcacheds.cache.example.com"
 

@@ -12,15 +12,7 @@ from support import kube
 from support.clients import Client, Server
 from support.connections import CONNECTIONS, connected
 from support.kube import Object, eventually, items, must_get
-from support.memcached import (
-    SMALL,
-    by_slot,
-    conditions,
-    memcached,
-    pods_of,
-    wait_until_degraded,
-    wait_until_ready,
-)
+from support.memcached import SMALL, by_slot, conditions, memcached, pods_of, wait_until_degraded, wait_until_ready
 from support.slots import replace_pod
 from support.waiting import READY, ROLLOUT, STEP
 

@@ -139,11 +139,7 @@ def test_kubelet_brings_a_renewed_certificate_to_every_pod(namespace: str, tmp_p
 
 def test_clients_need_what_the_spec_says(namespace: str, tmp_path: Path) -> None:
     ours, others = CA("ours"), CA("others")
-    modes = {
-        "request": {"clientAuth": "Request"},
-        "require": {"clientAuth": "Require"},
-        "newer": {"minVersion": "1.3"},
-    }
+    modes = {"request": {"clientAuth": "Request"}, "require": {"clientAuth": "Require"}, "newer": {"minVersion": "1.3"}}
     for name, mode in modes.items():
         kube.apply(tls_secret(namespace, f"{name}-tls", ours.issue(names_of(namespace, name)), ours))
         tls = {"secretName": f"{name}-tls", **mode}

@@ -11,14 +11,7 @@ from support.clients import Client, Server
 from support.images import load_release
 from support.kube import Object, eventually, kubectl
 from support.load import Load, fill, kept, load
-from support.memcached import (
-    IMAGE,
-    OTHER_IMAGE,
-    by_slot,
-    memcached,
-    wait_until_degraded,
-    wait_until_ready,
-)
+from support.memcached import IMAGE, OTHER_IMAGE, by_slot, memcached, wait_until_degraded, wait_until_ready
 from support.slots import slot_addresses
 from support.waiting import READY, ROLLOUT
 

@@ -41,12 +41,7 @@ async def reference(sandbox: Sandbox, resource: Resource, name: str = VICTIM) ->
 
 
 async def wait_for_state(
-    sandbox: Sandbox,
-    resource: Resource,
-    expected: Reference,
-    seconds: float,
-    *,
-    loose: bool = False,
+    sandbox: Sandbox, resource: Resource, expected: Reference, seconds: float, *, loose: bool = False
 ) -> None:
     """Wait until an object has the expected state. `loose`: ignore generations and field managers.
 

@@ -62,12 +62,7 @@ class Installation:
 
 def configuration(key: Key, hooks: int = 2) -> Object:
     """A webhook configuration that matches no existing resource."""
-    rule = {
-        "apiGroups": ["none.example.com"],
-        "apiVersions": ["v1"],
-        "resources": ["things"],
-        "operations": ["CREATE"],
-    }
+    rule = {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": ["things"], "operations": ["CREATE"]}
     common = {
         "rules": [rule],
         "clientConfig": {"service": {"namespace": "default", "name": "webhook"}},

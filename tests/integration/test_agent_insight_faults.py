@@ -124,11 +124,7 @@ def test_memcached_is_restarted(root: Path) -> None:
 
 def test_connection_limit(root: Path) -> None:
     """The connection for the metrics takes the last free one, and the watcher waits for another."""
-    with (
-        memcached(root, free_port(), *MEMORY, "-c", str(LIMIT)) as live,
-        traffic(live.connect()),
-        ExitStack() as stack,
-    ):
+    with memcached(root, free_port(), *MEMORY, "-c", str(LIMIT)) as live, traffic(live.connect()), ExitStack() as stack:
         served = live.connect()
         while (client := live.connect()).request(b"version\r\n").startswith(b"VERSION"):
             stack.callback(client.close)

@@ -115,10 +115,7 @@ CASES: dict[str, Case] = {
         with_pod(priorityClassName="labeled"),
         "denied request: missing required label team; add what it requires to spec.podTemplate.metadata, or change the",
         partial(
-            change,
-            resource=MEMCACHEDS,
-            name="label",
-            spec={"podTemplate": {"metadata": {"labels": {"team": "a"}}}},
+            change, resource=MEMCACHEDS, name="label", spec={"podTemplate": {"metadata": {"labels": {"team": "a"}}}}
         ),
     ),
     "pooled": Case(

@@ -67,10 +67,7 @@ SITUATIONS: dict[str, tuple[Seen, Health]] = {
     "a conflict": ((rolled_out(), PODS, (CONFLICT,)), FAILED),
     "no progress for 10 minutes": ((deployment(conditions=NO_PROGRESS), (crashed(),), ()), FAILED),
     "paused": ((PAUSED, PODS, ()), Health("Current", "Suspended")),
-    "paused, without ready pods": (
-        ({**deployment(), "spec": {"replicas": 3, "paused": True}}, (), ()),
-        PROGRESSING,
-    ),
+    "paused, without ready pods": (({**deployment(), "spec": {"replicas": 3, "paused": True}}, (), ()), PROGRESSING),
 }
 
 

@@ -29,12 +29,7 @@ COMMANDS: Final = {
     "touch": "touch KEY 300",
     **{f"mg {flags}": f"mg KEY {flags}" for flags in ("v", "v t", "v T300", "T300")},
 }
-OTHERS: Final = {
-    "set": "set other 0 0 1\r\na",
-    "delete": "delete missing",
-    "incr": "incr missing 1",
-    "me": "me key",
-}
+OTHERS: Final = {"set": "set other 0 0 1\r\na", "delete": "delete missing", "incr": "incr missing 1", "me": "me key"}
 """Commands that are neither a hit nor a miss."""
 VALUE: Final = bytes(10240)
 STORED: Final = 12_000

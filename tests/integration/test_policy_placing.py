@@ -48,10 +48,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 WARM = pod(
     "",
     {
-        "volumes": [
-            {"name": "cache", "emptyDir": {"medium": "Memory", "sizeLimit": "80Mi"}},
-            args_file("args", ARGS),
-        ],
+        "volumes": [{"name": "cache", "emptyDir": {"medium": "Memory", "sizeLimit": "80Mi"}}, args_file("args", ARGS)],
         "containers": [
             {
                 "command": ["sh", "-c", "exec memcached"],
@@ -334,10 +331,7 @@ def test_labels_added_by_others_in_system_namespaces_do_not_block_updates(
     plane: ControlPlane, stolen_token: Account
 ) -> None:
     theirs = template("labels", {"team": "a"})
-    config_map = plane.create(
-        CONFIG_MAPS,
-        {"metadata": {"generateName": "owner-", "namespace": SYSTEM}},
-    )["metadata"]
+    config_map = plane.create(CONFIG_MAPS, {"metadata": {"generateName": "owner-", "namespace": SYSTEM}})["metadata"]
     # The garbage collector deletes objects of owners that do not exist, but not if another owner does.
     other_owner = {**owner("ConfigMap", "v1", config_map["uid"]), "name": config_map["name"], "controller": False}
     references = {"metadata": {"ownerReferences": [owner(), other_owner]}}

@@ -75,10 +75,7 @@ DENIED: dict[str, tuple[Work, str]] = {
     "evict": (request("POST", EVICTION, subresource="eviction"), OPERATION),
     "bind to a node": (request("POST", BINDING, subresource="binding"), OPERATION),
     "status": (patch({"status": {"phase": "Failed"}}, subresource="status"), OPERATION),
-    "ephemeral container": (
-        patch_spec(subresource="ephemeralcontainers", ephemeralContainers=[EPHEMERAL]),
-        OPERATION,
-    ),
+    "ephemeral container": (patch_spec(subresource="ephemeralcontainers", ephemeralContainers=[EPHEMERAL]), OPERATION),
     **{f"image of a pod {what}": (patch_spec(name, **container(image=IMAGE)), POD) for what, name in FOREIGN.items()},
     **{f"delete a pod {what}": (delete(name), POD) for what, name in FOREIGN.items()},
     "claim a pod": (patch({"metadata": {"labels": pods.LABELS}}, FOREIGN["unlabelled"]), POD),
@@ -192,11 +189,7 @@ COPIES = Resource("test.example.com", "v1", "Slot", "slots")
 COPY: Object = {
     "apiVersion": COPIES.api_version,
     "kind": COPIES.kind,
-    "metadata": {
-        "name": "copy",
-        "namespace": ACCOUNT_NAMESPACE,
-        "labels": pods.LABELS,
-    },
+    "metadata": {"name": "copy", "namespace": ACCOUNT_NAMESPACE, "labels": pods.LABELS},
     "spec": {
         "nodeName": "node",
         "containers": [{"name": name, "image": "example.com/a:1", "command": ["a"]} for name in ("a", "b")],

@@ -5,17 +5,7 @@ import ast
 import pytest
 
 from integration import confined
-from integration.confined import (
-    ACCOUNT_NAMESPACE,
-    Account,
-    container,
-    deployment,
-    dry_run,
-    merged,
-    nested,
-    owner,
-    pod,
-)
+from integration.confined import ACCOUNT_NAMESPACE, Account, container, deployment, dry_run, merged, nested, owner, pod
 from integration.control_plane import ControlPlane
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
 from memcached_operator.memcached.desired.warm_restart import STOP

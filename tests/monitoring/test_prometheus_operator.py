@@ -37,10 +37,7 @@ CREATED: Final = [
     if each["kind"] in (POD_MONITORS.kind, PROMETHEUS_RULES.kind)
 ]
 """The PodMonitor and the PrometheusRule that the controller creates for a cache."""
-OF_OPERATOR: Final = [
-    yaml.safe_load((ROOT / "config/prometheus/monitor.yaml").read_text()),
-    files.prometheus_rule(),
-]
+OF_OPERATOR: Final = [yaml.safe_load((ROOT / "config/prometheus/monitor.yaml").read_text()), files.prometheus_rule()]
 META: Final = "__meta_kubernetes_"
 LABELS: Final = {
     f"{META}namespace": NAMESPACE,

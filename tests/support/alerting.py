@@ -216,7 +216,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedEvictsYoungItems": (
                 CACHE,
                 "shop/sessions evicts 10.0 items/s that were used in the last 10 minutes.",
-            ),
+            )
         },
     ),
     "the hit ratio falls": Case(
@@ -226,7 +226,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedHitRatioLow": (
                 CACHE,
                 "The hit ratio of shop/sessions is 50%, less than 80 % of its average in the last week.",
-            ),
+            )
         },
         interval=30,
     ),
@@ -262,7 +262,7 @@ FIRING: Final[Mapping[str, Case]] = {
                 "MemcachedConnectionsRefused": (
                     _of_pod(POD),
                     "shop/sessions-0 has reached maxConnections and rejects new connections.",
-                ),
+                )
             },
         )
         for name in ("rejected", "listener_disabled")
@@ -284,7 +284,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedCertificateExpired": (
                 CACHE,
                 "The certificate of shop/sessions has expired. Clients that verify it cannot connect.",
-            ),
+            )
         },
     ),
     "users are not reloaded": Case(
@@ -322,7 +322,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedOperatorNoLeader": (
                 {},
                 "Caches keep running, but changes of Memcacheds and AppServices have no effect.",
-            ),
+            )
         },
     ),
     "no leader, and a container of a cache reports one": Case(
@@ -336,7 +336,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedOperatorNoLeader": (
                 {},
                 "Caches keep running, but changes of Memcacheds and AppServices have no effect.",
-            ),
+            )
         },
     ),
     "a fifth of the reconciliations fails": Case(
@@ -356,13 +356,11 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedOperatorQueueNotDraining": (
                 {"name": "memcached"},
                 "At least 5 objects have waited for the controller for 10 minutes.",
-            ),
+            )
         },
     ),
     "the webhook's certificate has 6 days": Case(
-        {EXPIRY: f"{6 * DAY}+0x60"},
-        30,
-        {"MemcachedOperatorWebhookCertificate": ({}, EXPIRES)},
+        {EXPIRY: f"{6 * DAY}+0x60"}, 30, {"MemcachedOperatorWebhookCertificate": ({}, EXPIRES)}
     ),
     "the webhook cannot read its certificate": Case(
         {f"memcached_webhooks_certificate_last_read_successful{{{WEBHOOK}}}": "0+0x60"},
@@ -381,7 +379,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedOperatorProblemImages": (
                 {},
                 "3 caches or proxies run a memcached that can crash or damage memory. Their status has details.",
-            ),
+            )
         },
         interval=30,
     ),
@@ -392,7 +390,7 @@ FIRING: Final[Mapping[str, Case]] = {
             "MemcachedOperatorOutdatedImages": (
                 {},
                 "2 caches or proxies do not run the default images of the operator's release.",
-            ),
+            )
         },
         interval=30,
     ),
@@ -401,10 +399,7 @@ FIRING: Final[Mapping[str, Case]] = {
 
 SILENT: Final[Mapping[str, Case]] = {
     "evictions of 6 minutes": Case(
-        {
-            **_evictions(60),
-            f'memcached_slab_items_evicted_total{{slab="5",{POD}}}': "0+0x10 600+600x5 3600+0x44",
-        },
+        {**_evictions(60), f'memcached_slab_items_evicted_total{{slab="5",{POD}}}': "0+0x10 600+600x5 3600+0x44"},
         50,
         steady=40,
     ),

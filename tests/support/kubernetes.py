@@ -61,9 +61,7 @@ USER_NAMESPACES: Final = Difference(
     "server itself removes or rejects them.",
 )
 LOWER_MEMORY: Final = Difference(
-    "1.34",
-    "A resize can lower a memory limit, or add one.",
-    "On 1.33, the operator replaces pods for that.",
+    "1.34", "A resize can lower a memory limit, or add one.", "On 1.33, the operator replaces pods for that."
 )
 CLAIMS: Final = Difference(
     "1.34",

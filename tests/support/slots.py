@@ -117,8 +117,6 @@ def replace_pod(namespace: str, pod: str, name: str) -> None:
     uid = kube.must_get("pods", namespace, pod)["metadata"]["uid"]
     kube.kubectl("delete", "pod", pod, "-n", namespace, "--wait=false")
     kube.eventually(
-        lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)],
-        READY,
-        "it is deleted",
+        lambda: uid not in [each["metadata"]["uid"] for each in kube.items("pods", namespace)], READY, "it is deleted"
     )
     wait_until_ready(namespace, name)

@@ -26,13 +26,7 @@ def memcached(name: str = "cache", *, uid: str = "cr", version: int = 1, **spec:
     return {
         "apiVersion": "cache.example.com/v1",
         "kind": "Memcached",
-        "metadata": {
-            "name": name,
-            "namespace": "test",
-            "uid": uid,
-            "generation": 1,
-            "resourceVersion": str(version),
-        },
+        "metadata": {"name": name, "namespace": "test", "uid": uid, "generation": 1, "resourceVersion": str(version)},
         "spec": spec,
     }
 
@@ -102,11 +96,7 @@ def deployment(size: int = 3, conditions: Any = None, **status: Any) -> Object:
         for name, condition in by_type.items()
     ]
     live = owned(generation=2)
-    return {
-        **live,
-        "spec": {"replicas": size},
-        "status": {"observedGeneration": 2, "conditions": entries, **status},
-    }
+    return {**live, "spec": {"replicas": size}, "status": {"observedGeneration": 2, "conditions": entries, **status}}
 
 
 def rolled_out(size: int = 3) -> Object:

@@ -360,12 +360,7 @@ async def scale(setup: Setup) -> Steps:
 
 
 Operations = Mapping[str, Callable[[Setup], Steps]]
-OPERATIONS: Operations = {
-    "create": create,
-    "update": update,
-    "apply": apply,
-    "dry-run": dry_run,
-}
+OPERATIONS: Operations = {"create": create, "update": update, "apply": apply, "dry-run": dry_run}
 EXEMPT: Operations = {"status": status, "finalizer": finalizer, "delete": delete}
 """Operations that do not call admission."""
 CONTROLLED: Operations = {"heal": heal, "scale": scale}

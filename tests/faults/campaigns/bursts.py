@@ -179,12 +179,7 @@ async def large(setup: Setup) -> None:
     """Objects of the maximum size are accepted; larger ones are denied with a clear message."""
     notes = {"annotations": {"note": "x" * 250_000}}
     setup.check_defaulted([await setup.create("annotated", minimal_spec(setup.kind), **notes)])
-    for size, words in (
-        (300_000, "262144"),
-        (2_000_000, "262144"),
-        (2_900_000, TOO_LARGE),
-        (3_300_000, "too large"),
-    ):
+    for size, words in ((300_000, "262144"), (2_000_000, "262144"), (2_900_000, TOO_LARGE), (3_300_000, "too large")):
         error = await error_of(
             partial(setup.create, "huge", minimal_spec(setup.kind), annotations={"note": "x" * size})
         )

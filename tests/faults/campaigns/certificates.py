@@ -16,16 +16,7 @@ from cryptography import x509
 from faults.background import while_running
 from faults.case import Case, References, in_gate
 from faults.sandbox import Sandbox, wait_until
-from faults.webhook import (
-    ERRORS,
-    ContinuousClient,
-    Webhook,
-    client_context,
-    client_session,
-    files_of,
-    pair,
-    webhook,
-)
+from faults.webhook import ERRORS, ContinuousClient, Webhook, client_context, client_session, files_of, pair, webhook
 from memcached_operator.certificates.pki import KeyPair
 
 KEY = "tls.key"

@@ -376,11 +376,7 @@ SCALED: dict[str, Callable[..., Awaitable[None]]] = {
 def cases() -> list[Case]:
     """Each kind of drift for each child. Events and retries must repair it: a sync would repair any of them."""
     found = [
-        Case(
-            f"drift/{child.name}/{name}",
-            partial(run, child=child),
-            sync_period=LONG_SYNC_PERIOD,
-        )
+        Case(f"drift/{child.name}/{name}", partial(run, child=child), sync_period=LONG_SYNC_PERIOD)
         for child in CHILDREN
         for name, run in (DRIFTS | (SCALED if child.resource in WORKLOADS else {})).items()
     ]

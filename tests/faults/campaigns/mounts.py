@@ -10,14 +10,7 @@ from faults.case import Case, References, in_gate
 from faults.esr import VICTIM, check_operator
 from faults.faulty import Delay
 from faults.rules import Rule
-from faults.sandbox import (
-    LONG_SYNC_PERIOD,
-    POLL,
-    READY_TIMEOUT,
-    TIMEOUT_FACTOR,
-    Sandbox,
-    wait_until,
-)
+from faults.sandbox import LONG_SYNC_PERIOD, POLL, READY_TIMEOUT, TIMEOUT_FACTOR, Sandbox, wait_until
 from faults.workloads import SLOTS, cache
 from memcached_api import conditions as c
 from memcached_operator.engine.reporting.conditions import DEBOUNCE_PERIOD

@@ -99,14 +99,7 @@ async def watch_fails(
 
 WATCH_FAULT = "error-410"
 CHILD = Child(MEMCACHEDPROXIES, DEPLOYMENTS, drift.OTHER_TEMPLATE, "MemcachedProxy")
-DRIFTS = (
-    "deleted",
-    "orphaned",
-    "adopted",
-    "field-changed",
-    "label-changed",
-    "finalizer",
-)
+DRIFTS = ("deleted", "orphaned", "adopted", "field-changed", "label-changed", "finalizer")
 """What another client does with the Deployment of the proxies; all children share the code."""
 
 
@@ -126,11 +119,7 @@ def cases() -> list[Case]:
         for resource in (MEMCACHEDPROXIES, MEMCACHEDS)
     ]
     found += [
-        Case(
-            f"drift/{CHILD.name}/{name}",
-            partial(drift.DRIFTS[name], child=CHILD),
-            sync_period=LONG_SYNC_PERIOD,
-        )
+        Case(f"drift/{CHILD.name}/{name}", partial(drift.DRIFTS[name], child=CHILD), sync_period=LONG_SYNC_PERIOD)
         for name in DRIFTS
     ]
     return found

@@ -95,11 +95,7 @@ async def recreated(
 
 PROXIES = ("proxy-grow", "proxy-shrink")
 """The workloads in which a MemcachedProxy follows a Memcached."""
-RECREATED = {
-    "memcacheds": BY_NAME["create"],
-    "appservices": BY_NAME["ports-back"],
-    "slots": BY_NAME["stable-create"],
-}
+RECREATED = {"memcacheds": BY_NAME["create"], "appservices": BY_NAME["ports-back"], "slots": BY_NAME["stable-create"]}
 SPECS: dict[str, tuple[Mapping[str, Any], ...]] = {
     "Memcached": tuple(cache(containerPort=port) for port in (11212, 11213, 11214)),
     "AppService": tuple(cache(ports=[{"port": port}]) for port in (80, 81, 82)),

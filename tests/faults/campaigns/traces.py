@@ -6,15 +6,7 @@ from functools import partial
 from faults.calls import RequestLog
 from faults.case import Case, References, in_gate, measured
 from faults.sandbox import Sandbox
-from faults.workloads import (
-    BY_NAME,
-    GUARDS_CHANGED,
-    GUARDS_OFF,
-    GUARDS_ON,
-    GUARDS_SCALED,
-    PORT,
-    Workload,
-)
+from faults.workloads import BY_NAME, GUARDS_CHANGED, GUARDS_OFF, GUARDS_ON, GUARDS_SCALED, PORT, Workload
 from simulation.processes import simulated_writes
 
 WORKLOADS = {

@@ -120,10 +120,7 @@ UNAPPLICABLE: dict[str, tuple[str, ...]] = {
 """Values that a field accepts although the API server denies the Deployment: the operator must report the problem."""
 
 UNSEEN: dict[str, dict[str, str]] = {
-    "appservices/envs[].valueFrom.fieldRef.apiVersion": {
-        "absent -> one": ONE_VERSION,
-        "one -> absent": ONE_VERSION,
-    },
+    "appservices/envs[].valueFrom.fieldRef.apiVersion": {"absent -> one": ONE_VERSION, "one -> absent": ONE_VERSION},
     "appservices/ports[].nodePort": {"one -> absent": KEPT},
     "memcacheds/podTemplate.spec.securityContext.runAsNonRoot": {
         "absent -> one": ALWAYS_SET,

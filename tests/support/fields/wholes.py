@@ -17,10 +17,7 @@ def _selector(text: str) -> Object:
 
 
 def _near(text: str) -> Object:
-    return {
-        RULES: [_pods(text)],
-        WISHES: [{"weight": 5, "podAffinityTerm": _pods(text)}],
-    }
+    return {RULES: [_pods(text)], WISHES: [{"weight": 5, "podAffinityTerm": _pods(text)}]}
 
 
 def _pods(text: str) -> Object:

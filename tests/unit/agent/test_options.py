@@ -112,11 +112,7 @@ def test_pod() -> None:
     assert options.parse_options([*POD, *RESTART]).pod == options.Pod("/etc/podinfo/annotations", "/state", restart)
 
 
-ADDRESSES = {
-    "127.0.0.1:1": Address("127.0.0.1", 1),
-    "[::1]:65535": Address("::1", 65535),
-    ":9150": Address("", 9150),
-}
+ADDRESSES = {"127.0.0.1:1": Address("127.0.0.1", 1), "[::1]:65535": Address("::1", 65535), ":9150": Address("", 9150)}
 
 
 @pytest.mark.parametrize(("text", "expected"), ADDRESSES.items())

@@ -39,10 +39,7 @@ def test_image_is_required(incomplete: dict[str, Any]):
 OPTIONAL = {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "a", "key": "b", "optional": True}}}
 SEVERAL: list[tuple[dict[str, Any], list[str]]] = [
     ({"size": "x", "envs": [OPTIONAL, {}]}, ["spec.size", "spec.envs[1].name"]),
-    (
-        {"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 1}]},
-        ["spec.ports[1].port", "spec.ports[1].name"],
-    ),
+    ({"ports": [{"name": "a", "port": 1}, {"name": "a", "port": 1}]}, ["spec.ports[1].port", "spec.ports[1].name"]),
     (
         {"envs": [{"name": "A"}, {"name": "B"}, {"name": "A"}, {"name": "A"}]},
         ["spec.envs[2].name", "spec.envs[3].name"],

@@ -36,10 +36,7 @@ HUNDREDTHS: Final = {
     "-o slab_automove_ratio": (1, 99),
     "-o warm_max_factor": (1, 999),
 }
-CHOICES: Final = {
-    "--protocol": ("ascii", "auto"),
-    "-o hash_algorithm": ("jenkins", "murmur3", "xxh3"),
-}
+CHOICES: Final = {"--protocol": ("ascii", "auto"), "-o hash_algorithm": ("jenkins", "murmur3", "xxh3")}
 
 
 def errors(*items: str) -> list[str]:

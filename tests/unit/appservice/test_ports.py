@@ -119,11 +119,7 @@ KEPT: dict[str, tuple[Ports, Ports, list[int | None]]] = {
         live((80, 31000, "tcp-80"), (81, 31001, "tcp-81")),
         [None, None],
     ),
-    "a name and another number for an unnamed port": (
-        [{"port": 8080, "name": "web"}],
-        live(ONE),
-        [None],
-    ),
+    "a name and another number for an unnamed port": ([{"port": 8080, "name": "web"}], live(ONE), [None]),
     "a Service without node ports": ([{"port": 80}], [{"port": 80, "protocol": "TCP"}], [None]),
 }
 

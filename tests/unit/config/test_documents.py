@@ -18,14 +18,10 @@ from memcached_webhooks.kinds.memcached import warnings
 from support.code_blocks import code_blocks
 from unit.config.rendered import ROOT
 
-PAGES = [
-    *sorted(ROOT.glob("*.md")),
-    *sorted((ROOT / "docs").rglob("*.md")),
-    *sorted((ROOT / "examples").rglob("*.md")),
-]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
 HEAD = {"apiVersion": "cache.example.com/v1", "kind": MEMCACHED.name, "metadata": {"name": "sessions"}}
 PAGES_WITH_EXAMPLES = {
-    *("README.md", "usage.md", "placing.md", "security.md", "tls.md", "auth.md", "migrating.md", "air-gap.md"),
+    *("README.md", "usage.md", "placing.md", "security.md", "tls.md", "auth.md", "migrating.md", "air-gap.md")
 }
 GROUPS = {kind.group for kind in KINDS}
 

@@ -256,10 +256,7 @@ DELETIONS: dict[str, tuple[Snapshot, str]] = {
         observed(LOWERED, not_deleted(verb="delete"), pods=slots(0, 1)),
         f"{OF_SLOT}{KEEP}",
     ),
-    "a pod above the size that is being deleted": (
-        observed(LOWERED, not_deleted(), pods=(*slots(0), DELETED)),
-        "",
-    ),
+    "a pod above the size that is being deleted": (observed(LOWERED, not_deleted(), pods=(*slots(0), DELETED)), ""),
     "a pod above the size, and no Event": (observed(LOWERED, of_slot(1), pods=slots(0, 1)), ""),
     "an old Event about a pod that is wanted now": (observed(statefulset(2), not_deleted(), pods=slots(0, 1)), ""),
     "a pod that has failed, and is not replaced": (

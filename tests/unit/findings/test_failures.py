@@ -5,14 +5,7 @@ from typing import Any
 import pytest
 
 from memcached_api.remedies import Action
-from memcached_operator.findings.failures import (
-    IMAGE_REASONS,
-    MAX_CAUSE,
-    SOURCE,
-    START_REASONS,
-    Failure,
-    failures,
-)
+from memcached_operator.findings.failures import IMAGE_REASONS, MAX_CAUSE, SOURCE, START_REASONS, Failure, failures
 from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube.resource import Object
 from unit.builders import NOW, container, crashed, deleted, pod, running_again, typed, waiting
@@ -249,10 +242,7 @@ CRASHES: dict[str, tuple[Object, str]] = {
         "exit code 0 (Completed)",
     ),
     "runs again, not ready": (running_again(None), "terminated with exit code 64"),
-    "completed and runs again, not ready": (
-        restarted(running_again(None, exit_code=0)),
-        "terminated with exit code 0",
-    ),
+    "completed and runs again, not ready": (restarted(running_again(None, exit_code=0)), "terminated with exit code 0"),
 }
 
 
@@ -442,10 +432,7 @@ def test_container_is_ours_if_the_live_template_or_an_earlier_one_has_it(
 
 
 ATTEMPTS = {
-    "ports of the client": (
-        "ErrImagePull",
-        "dial tcp: lookup r: read udp {}.0.0.5:4{}21->10.96.0.10:53: i/o timeout",
-    ),
+    "ports of the client": ("ErrImagePull", "dial tcp: lookup r: read udp {}.0.0.5:4{}21->10.96.0.10:53: i/o timeout"),
     "ports of the client with IPv6": ("ErrImagePull", "read tcp [fd00::{}]:5{}21->[fd00::9]:443: i/o timeout"),
     "IDs of containers": (
         "CreateContainerError",

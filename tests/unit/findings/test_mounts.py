@@ -4,12 +4,7 @@ from typing import Any
 import pytest
 
 from memcached_operator.engine.reporting.conditions import timestamp
-from memcached_operator.findings.mounts import (
-    IMMUTABLE,
-    RECENT,
-    failures,
-    subject,
-)
+from memcached_operator.findings.mounts import IMMUTABLE, RECENT, failures, subject
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import last_seen
@@ -95,8 +90,7 @@ def with_status(obj: Object, **status: Any) -> Object:
 DELETED: Object = {**stuck(), "metadata": {**stuck()["metadata"], "deletionTimestamp": ago(1)}}
 OLD_SERVER = without(running(), "PodReadyToStartContainers")
 REBOOTED = with_status(
-    stuck(since=9000),
-    conditions=[condition("PodScheduled", 9000), condition("PodReadyToStartContainers", 4, "False")],
+    stuck(since=9000), conditions=[condition("PodScheduled", 9000), condition("PodReadyToStartContainers", 4, "False")]
 )
 START = "Pod sessions-0: volume tls cannot be mounted: "
 RUN = "Pod sessions-0: volume tls cannot be updated: "

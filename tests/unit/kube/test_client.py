@@ -60,10 +60,7 @@ ERRORS = {
         response(429, STATUS, Retry_After="3"),
         (429, "Forbidden", 'services "x" is forbidden', 3.0),
     ),
-    "Retry-After without end": (
-        response(503, "later", Retry_After="9" * 400),
-        (503, "", "later", 300.0),
-    ),
+    "Retry-After without end": (response(503, "later", Retry_After="9" * 400), (503, "", "later", 300.0)),
     "Retry-After as a date": (
         response(503, "later", Retry_After="Fri, 31 Dec 1999 23:59:59 GMT"),
         (503, "", "later", None),
@@ -74,12 +71,7 @@ ERRORS = {
     "JSON that is not a Status": (response(500, '{"message": 5}'), (500, "", '{"message": 5}', None)),
     "success without JSON": (
         response(200, "<h1>Log in</h1>"),
-        (
-            200,
-            "InvalidResponse",
-            f"{NOT_JSON}: JSON is malformed: invalid character (byte 0)",
-            None,
-        ),
+        (200, "InvalidResponse", f"{NOT_JSON}: JSON is malformed: invalid character (byte 0)", None),
     ),
 }
 
@@ -223,12 +215,7 @@ WRITES: dict[str, tuple[Call, tuple[str, str, str, Any]]] = {
     ),
     "apply": (
         lambda client: client.apply(KEY, {"a": 1}),
-        (
-            "PATCH",
-            f"{PATH}/cache?fieldManager=memcached-operator&force=true",
-            "application/apply-patch+yaml",
-            {"a": 1},
-        ),
+        ("PATCH", f"{PATH}/cache?fieldManager=memcached-operator&force=true", "application/apply-patch+yaml", {"a": 1}),
     ),
     "status": (
         lambda client: client.patch(KEY, {"status": {}}, subresource="status"),
@@ -286,10 +273,7 @@ def test_list_adds_api_version_and_kind_to_items(namespace: str | None, selector
     found = {"metadata": {"resourceVersion": "9"}, "items": [{"metadata": META}]}
     script = Script([response(200, json.dumps(found))])
     items, version = call_scripted(script, lambda client: listed(client, DEPLOYMENTS, namespace, selector))
-    assert (list(items), version) == (
-        [{"metadata": META, "apiVersion": "apps/v1", "kind": "Deployment"}],
-        "9",
-    )
+    assert (list(items), version) == ([{"metadata": META, "apiVersion": "apps/v1", "kind": "Deployment"}], "9")
     assert script.requests[0].path_qs == path
 
 

@@ -10,14 +10,7 @@ from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.images import Images
 from memcached_operator.engine.kind import Outcome, Plan
 from memcached_operator.engine.writes.apply import build_intent
-from memcached_operator.kube.resource import (
-    DEPLOYMENTS,
-    POD_MONITORS,
-    SERVICES,
-    Key,
-    Object,
-    key_of,
-)
+from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, SERVICES, Key, Object, key_of
 from memcached_operator.kube.selectors import Selector
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, reads

@@ -4,12 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from pages.site.config import configuration, entries
-from pages.site.sources import (
-    MERMAID,
-    page_names,
-    repository_files,
-    with_diagrams,
-)
+from pages.site.sources import MERMAID, page_names, repository_files, with_diagrams
 from unit.config.rendered import ROOT
 
 CONFIG = configuration((ROOT / "mkdocs.yml").read_text())

@@ -84,13 +84,7 @@ DEADLINE: dict[str, tuple[Object, Object, Object, bool, float | None]] = {
     "the rollout starts": (ROLLING, STUCK, reported("False", "RolloutComplete", HOUR_AGO), False, 600),
     "new generation": (ROLLING, STUCK, reported("True", "RollingOut", HOUR_AGO, generation=0), False, 600),
     "stalled": (ROLLING, STUCK, STALLED, True, None),
-    "stalled, then a pod became ready": (
-        ROLLING,
-        created(HOUR_AGO, "2030-01-01T11:59:30Z"),
-        STALLED,
-        False,
-        570,
-    ),
+    "stalled, then a pod became ready": (ROLLING, created(HOUR_AGO, "2030-01-01T11:59:30Z"), STALLED, False, 570),
     "a conflict was resolved": (ROLLING, STUCK, reported("False", "Stalled", HOUR_AGO, "Conflict"), False, 600),
     "complete": (statefulset(**DONE), STUCK, reported("True", "RollingOut", HOUR_AGO), False, None),
 }

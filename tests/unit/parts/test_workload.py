@@ -140,16 +140,9 @@ PROGRESSING: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     ),
     "many pods have an obstacle": (
         snapshot(deployment(), *(pod(name, phase="Pending", conditions=[UNSCHEDULABLE]) for name in "abcde")),
-        (
-            "True",
-            "RollingOut",
-            "0 of 3 pods are updated; pods a, b, c and 2 more cannot be scheduled: no memory",
-        ),
+        ("True", "RollingOut", "0 of 3 pods are updated; pods a, b, c and 2 more cannot be scheduled: no memory"),
     ),
-    "pods are replaced": (
-        snapshot(deployment(updatedReplicas=1)),
-        ("True", "RollingOut", "1 of 3 pods are updated"),
-    ),
+    "pods are replaced": (snapshot(deployment(updatedReplicas=1)), ("True", "RollingOut", "1 of 3 pods are updated")),
     "a pod above the size is not deleted": (
         snapshot(deployment(1, replicas=2, updatedReplicas=2), pod("a"), pod("b")),
         ("True", "RollingOut", "1 of 1 pods are updated; 1 more pod is not deleted yet"),
@@ -335,11 +328,7 @@ DEGRADED: dict[str, tuple[Observed, tuple[str, str, str]]] = {
     ),
     "progress deadline exceeded, a pod cannot be scheduled": (
         snapshot(deployment(1, conditions=DEADLINE_EXCEEDED, updatedReplicas=1), pod("a"), PENDING),
-        (
-            "True",
-            "ProgressDeadlineExceeded",
-            f"{LATE}: 1 of 1 pods are updated; pod d cannot be scheduled: no memory",
-        ),
+        ("True", "ProgressDeadlineExceeded", f"{LATE}: 1 of 1 pods are updated; pod d cannot be scheduled: no memory"),
     ),
     "progress deadline exceeded, all pods are ready": (
         snapshot(deployment(1, conditions=DEADLINE_EXCEEDED), ready_pod("a")),

@@ -150,9 +150,7 @@ OBSERVED: dict[str, tuple[list[str], list[str]]] = {
     ),
     "init container crashes": (
         observed(status("PodInitializing"), init=status(exited=2, name="wait"), startTime=NEW, phase="Pending"),
-        [
-            "the pod is Pending: container wait does not run: Error, exit code 2: " + log("wait", previous=False),
-        ],
+        ["the pod is Pending: container wait does not run: Error, exit code 2: " + log("wait", previous=False)],
     ),
     "init container is complete": (observed(status(), init=status(exited=0, name="wait")), []),
     "native sidecar has exited": (
@@ -202,11 +200,7 @@ def test_healthy_agent_is_not_blamed_for_a_pod_that_cannot_be_reached() -> None:
 
 @pytest.mark.parametrize(
     ("number", "names"),
-    [
-        (2, "sessions-0, sessions-1"),
-        (4, "all 4 pods"),
-        (5, "sessions-0, sessions-1, sessions-2 and 1 more pods"),
-    ],
+    [(2, "sessions-0, sessions-1"), (4, "all 4 pods"), (5, "sessions-0, sessions-1, sessions-2 and 1 more pods")],
 )
 def test_sentence_about_several_pods_is_printed_once(number: int, names: str) -> None:
     readings = [replace(reading(each, {}), problem="no reply") for each in range(min(number, 4))]

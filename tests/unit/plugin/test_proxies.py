@@ -27,10 +27,7 @@ ADDRESS = "front.shop.svc.cluster.local:11211"
 def proxy_pod(name: str, slots: int, cache: str = "sessions") -> Object:
     """A running pod of a proxy, with its ring."""
     annotations = {RING_ANNOTATION: str(PublishedRing(cache, "u", slots))}
-    return {
-        "metadata": {"name": name, "namespace": "shop", "annotations": annotations},
-        "status": {"phase": "Running"},
-    }
+    return {"metadata": {"name": name, "namespace": "shop", "annotations": annotations}, "status": {"phase": "Running"}}
 
 
 def servers(world: World, number: int) -> None:
@@ -155,12 +152,7 @@ def use_slots(world: World, *pods: Object) -> None:
 KEYS = {f"user:{number}": slot for number, slot in ((7, slot_of(b"user:7", 3)), (8, slot_of(b"user:8", 3)))}
 
 
-NAMED = {
-    "sessions": False,
-    "memcached/sessions": False,
-    "memcachedproxy/sessions": True,
-    "mcproxy/sessions": True,
-}
+NAMED = {"sessions": False, "memcached/sessions": False, "memcachedproxy/sessions": True, "mcproxy/sessions": True}
 
 
 @pytest.mark.parametrize(
@@ -208,10 +200,7 @@ def test_name_after_a_namespace_is_found_with_the_remedy(world: World, run: Run)
     assert (wrong.code, wrong.error) == (2, f"Unknown kind shop: {remedy}")
     assert [
         run("status", name, "--namespace=shop").code for name in ("memcached/sessions", "memcachedproxy/front")
-    ] == [
-        0,
-        0,
-    ]
+    ] == [0, 0]
 
 
 @pytest.mark.parametrize(

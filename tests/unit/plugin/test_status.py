@@ -182,12 +182,7 @@ def test_output_of_kubectl_that_is_not_json(world: World, run: Run) -> None:
     ("verb", "resource", "spec", "sentence"),
     [
         ("get", "pods", {}, "You may not list pods"),
-        (
-            "port-forward",
-            "pod",
-            {},
-            "sessions-0, sessions-1: You may not forward ports to pods: you lack",
-        ),
+        ("port-forward", "pod", {}, "sessions-0, sessions-1: You may not forward ports to pods: you lack"),
         ("get", "secret", {"auth": AUTH}, "You may not read Secret sessions-users"),
     ],
 )

@@ -43,10 +43,7 @@ def test_exception_is_part_of_its_line() -> None:
     assert found["stacktrace"].endswith("ValueError: broken")
 
 
-@pytest.mark.parametrize(
-    ("level", "printed"),
-    [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)],
-)
+@pytest.mark.parametrize(("level", "printed"), [("debug", 4), ("info", 3), ("warning", 2), ("error", 1)])
 def test_records_below_the_level_are_not_printed(level: str, printed: int, capsys: pytest.CaptureFixture[str]) -> None:
     configure(level, "text")
     for number in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):

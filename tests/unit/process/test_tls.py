@@ -55,12 +55,7 @@ def non_reading_client(port: int) -> socket.socket:
     return plain
 
 
-INVALID = {
-    "short": GARBAGE,
-    "records": b"\x16" * 1000,
-    "long": b"\x16" + b"\xff" * 2**20,
-    "no TLS": HELLO,
-}
+INVALID = {"short": GARBAGE, "records": b"\x16" * 1000, "long": b"\x16" + b"\xff" * 2**20, "no TLS": HELLO}
 
 
 @pytest.mark.parametrize("data", INVALID.values(), ids=INVALID.keys())

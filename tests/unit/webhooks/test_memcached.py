@@ -248,10 +248,7 @@ def test_huge_memory_of_the_old_object_can_be_repaired():
 
 
 @pytest.mark.parametrize("path", sorted(HANDLERS))
-@pytest.mark.parametrize(
-    "changes",
-    [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}],
-)
+@pytest.mark.parametrize("changes", [{"operation": "DELETE"}, {"operation": "CONNECT"}, {"sub_resource": "status"}])
 def test_deletions_connections_and_status_writes_are_allowed(path: str, changes: dict[str, str]):
     assert respond(path, obj({"size": 0}), **changes) == ALLOWED
 

@@ -83,12 +83,7 @@ Scenario = Callable[[Client], Awaitable[None]]
 
 
 def run_process(
-    directory: Path,
-    scenario: Scenario,
-    delay: float = 0.0,
-    *,
-    ready: bool = True,
-    kinds: tuple[Kind[Any], ...] = KINDS,
+    directory: Path, scenario: Scenario, delay: float = 0.0, *, ready: bool = True, kinds: tuple[Kind[Any], ...] = KINDS
 ) -> None:
     """Run the process and the scenario, then send SIGTERM. `delay`: seconds of --shutdown-delay. `kinds`: --kinds."""
     options = AdmissionOptions(

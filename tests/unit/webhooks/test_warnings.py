@@ -32,10 +32,7 @@ PACES: list[tuple[dict[str, Any], str]] = [
     ({"podDisruptionBudget": {"enabled": False}}, "at most 5 at a time"),
     ({"podDisruptionBudget": {"maxUnavailable": 2}}, "at most 2 at a time"),
     ({"podDisruptionBudget": {}}, "one at a time"),
-    (
-        {"rollout": {"maxUnavailable": 3, "warmUp": {}}},
-        "at most 3 at a time, including pods that are not warm yet",
-    ),
+    ({"rollout": {"maxUnavailable": 3, "warmUp": {}}}, "at most 3 at a time, including pods that are not warm yet"),
 ]
 CLIENTS = (
     "Clients must use all addresses of the Service's name. To give each pod a name, create another Memcached with "

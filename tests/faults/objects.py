@@ -42,26 +42,8 @@ JSON: Values = st.recursive(
 )
 DIGITS = st.text("0123456789", max_size=12)
 SUFFIXES = (
-    "",
-    "",
-    "m",
-    "u",
-    "n",
-    "k",
-    "M",
-    "G",
-    "E",
-    "Ki",
-    "Mi",
-    "Mi",
-    "Gi",
-    "Gi",
-    "Pi",
-    "Ei",
-    "e3",
-    "E-3",
-    "e+12",
-    "e999",
+    *("", "", "m", "u", "n", "k", "M", "G", "E", "Ki", "Mi", "Mi", "Gi", "Gi", "Pi", "Ei"),
+    *("e3", "E-3", "e+12", "e999"),
 )
 QUANTITIES: Values = st.one_of(
     st.sampled_from(

@@ -16,15 +16,8 @@ COUNTS = ("replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "
 
 COUNTERS = ("generation", "observedGeneration", "deployment.kubernetes.io/revision", "fields")
 CHILDREN = (
-    *(
-        kinds.DEPLOYMENTS,
-        kinds.STATEFULSETS,
-        kinds.SERVICES,
-        kinds.POD_DISRUPTION_BUDGETS,
-        kinds.NETWORK_POLICIES,
-        kinds.POD_MONITORS,
-    ),
-    kinds.PROMETHEUS_RULES,
+    *(kinds.DEPLOYMENTS, kinds.STATEFULSETS, kinds.SERVICES, kinds.POD_DISRUPTION_BUDGETS),
+    *(kinds.NETWORK_POLICIES, kinds.POD_MONITORS, kinds.PROMETHEUS_RULES),
 )
 """The resources of the children with the object's name."""
 SLOT_CHILDREN = ((kinds.CONFIG_MAPS, "-connection"), (kinds.SERVICES, "-0"), (kinds.SERVICES, "-2"))

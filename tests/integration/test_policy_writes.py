@@ -93,12 +93,8 @@ SPEC: Object = {
 }
 """A Memcached with every field of which the Deployment, or another child, has something that others lack."""
 OWNS = (
-    kinds.DEPLOYMENTS,
-    kinds.SERVICES,
-    kinds.POD_DISRUPTION_BUDGETS,
-    kinds.NETWORK_POLICIES,
-    kinds.POD_MONITORS,
-    kinds.PROMETHEUS_RULES,
+    *(kinds.DEPLOYMENTS, kinds.SERVICES, kinds.POD_DISRUPTION_BUDGETS),
+    *(kinds.NETWORK_POLICIES, kinds.POD_MONITORS, kinds.PROMETHEUS_RULES),
 )
 STABLE_SPEC: Object = {**SPEC, "identity": "Stable", "rollout": {"paused": False}}
 STABLE_OWNS = (kinds.STATEFULSETS, kinds.SERVICES, kinds.CONFIG_MAPS, *OWNS[2:])

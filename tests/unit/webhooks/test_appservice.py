@@ -16,9 +16,9 @@ from memcached_api.registry import KINDS
 from memcached_webhooks import kinds
 from memcached_webhooks.admission import Admission
 from memcached_webhooks.kinds import appservice, handlers
-from memcached_webhooks.review import ALLOWED, GroupVersionKind, ReviewRequest, ReviewResponse
+from memcached_webhooks.review import ALLOWED, GroupVersionKind, ReviewResponse
 
-from .reviews import raw
+from .reviews import request
 
 KIND = GroupVersionKind("app.example.com", "v1", "AppService")
 HANDLERS = appservice.admission(Images("")).handlers()
@@ -32,11 +32,7 @@ def obj(spec: Any) -> dict[str, Any]:
 
 
 def respond(path: str, new: Any, old: Any = None) -> ReviewResponse:
-    before = raw(None if old is None else obj(old))
-    operation = "CREATE" if old is None else "UPDATE"
-    return HANDLERS[path](
-        ReviewRequest(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before)
-    )
+    return HANDLERS[path](request(obj(new), None if old is None else obj(old), kind=KIND, name=""))
 
 
 def test_paths():
@@ -121,8 +117,7 @@ def test_kind_without_a_module_is_validated_and_has_no_defaults_or_warnings():
     kind = GroupVersionKind(APPSERVICE.group, "v1", "Other")
 
     def response(verb: str, spec: Any) -> ReviewResponse:
-        request = ReviewRequest(uid="u", operation="CREATE", kind=kind, object=raw(obj(spec)))
-        return found[f"/{verb}-app-example-com-v1-other"](request)
+        return found[f"/{verb}-app-example-com-v1-other"](request(obj(spec), kind=kind, name=""))
 
     assert response("mutate", None) == response("validate", {"image": IMAGE}) == ALLOWED
     denial = response("validate", {"image": IMAGE, "size": 0}).denial

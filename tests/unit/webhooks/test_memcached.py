@@ -135,6 +135,17 @@ def test_defaulting_is_idempotent():
     assert respond(MUTATE, result) == ALLOWED
 
 
+LIMIT = ["spec.resources.limits[memory]"]
+
+
+def limited(memory: str, /, **cache: Any) -> dict[str, Any]:
+    return {"resources": {"limits": {"memory": memory}}, **({"cache": cache} if cache else {})}
+
+
+def stable(**cache: Any) -> dict[str, Any]:
+    return {"identity": "Stable", "cache": cache}
+
+
 @pytest.mark.parametrize(
     ("new", "old", "denied"),
     [
@@ -147,48 +158,20 @@ def test_defaulting_is_idempotent():
         ({"size": 0, "containerPort": 80}, {"size": 0}, ["spec.containerPort"]),
         ({"size": "x"}, {"size": "x"}, []),
         ({"cache": {"memory": "x"}}, {"cache": {"memory": "x"}}, []),
-        (
-            {"cache": {"memory": "65Mi"}, "resources": {"limits": {"memory": "32Mi"}}},
-            {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "32Mi"}}},
-            ["spec.resources.limits[memory]"],
-        ),
+        (limited("32Mi", memory="65Mi"), limited("32Mi", memory="64Mi"), LIMIT),
         (
             {"size": 5, "resources": {"limits": {"memory": "32Mi", "cpu": 2}}},
             {"size": 3, "resources": {"limits": {"memory": "32Mi", "cpu": 1}}},
             [],
         ),
         # The rule for the limit has several inputs; an absent number equals its default, as in the CRD.
-        (
-            {"cache": {"memory": "67108864"}, "resources": {"limits": {"memory": "100Mi"}}},
-            {"cache": {"memory": 67108864}, "resources": {"limits": {"memory": "100Mi"}}},
-            ["spec.resources.limits[memory]"],
-        ),
-        (
-            {"cache": {"memory": "64Mi", "threads": 4}, "resources": {"limits": {"memory": "100Mi"}}},
-            {"cache": {"memory": "64Mi"}, "resources": {"limits": {"memory": "100Mi"}}},
-            [],
-        ),
-        (
-            {"cache": {"maxItemSize": "1Mi"}, "resources": {"limits": {"memory": "50Mi"}}},
-            {"resources": {"limits": {"memory": "50Mi"}}},
-            ["spec.resources.limits[memory]"],
-        ),
+        (limited("100Mi", memory="67108864"), limited("100Mi", memory=67108864), LIMIT),
+        (limited("100Mi", memory="64Mi", threads=4), limited("100Mi", memory="64Mi"), []),
+        (limited("50Mi", maxItemSize="1Mi"), limited("50Mi"), LIMIT),
         # An absent boolean equals its default too.
-        (
-            {"cache": {"warmRestart": False}, "resources": {"limits": {"memory": "50Mi"}}},
-            {"resources": {"limits": {"memory": "50Mi"}}},
-            [],
-        ),
-        (
-            {"identity": "Stable", "cache": {"memory": "32Mi", "warmRestart": True, "threads": 2}},
-            {"identity": "Stable", "cache": {"memory": "32Mi", "warmRestart": True}},
-            [],
-        ),
-        (
-            {"identity": "Stable", "cache": {"memory": "32Mi", "warmRestart": True}},
-            {"identity": "Stable", "cache": {"memory": "32Mi"}},
-            ["spec.cache.memory"],
-        ),
+        (limited("50Mi", warmRestart=False), limited("50Mi"), []),
+        (stable(memory="32Mi", warmRestart=True, threads=2), stable(memory="32Mi", warmRestart=True), []),
+        (stable(memory="32Mi", warmRestart=True), stable(memory="32Mi"), ["spec.cache.memory"]),
     ],
 )
 def test_denied_fields(new: Any, old: Any, denied: list[str]):

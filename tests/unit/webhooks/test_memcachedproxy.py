@@ -7,10 +7,10 @@ import pytest
 from memcached_api.images import Images
 from memcached_webhooks.kinds import memcachedproxy
 from memcached_webhooks.kinds.memcachedproxy import defaults
-from memcached_webhooks.review import GroupVersionKind, ReviewRequest, ReviewResponse
+from memcached_webhooks.review import GroupVersionKind, ReviewResponse
 from memcached_webhooks.stored import Stored
 
-from .reviews import raw
+from .reviews import request
 
 KIND = GroupVersionKind("cache.example.com", "v1alpha1", "MemcachedProxy")
 IMAGE = "docker.io/library/memcached:1.6.45"
@@ -27,11 +27,7 @@ def obj(spec: Any) -> dict[str, Any]:
 
 def respond(path: str, new: Any, old: Any = None) -> ReviewResponse:
     """The response to a request that creates or changes a proxy."""
-    before = raw(None if old is None else obj(old))
-    operation = "CREATE" if old is None else "UPDATE"
-    return HANDLERS[path](
-        ReviewRequest(uid="u", operation=operation, kind=KIND, object=raw(obj(new)), old_object=before)
-    )
+    return HANDLERS[path](request(obj(new), None if old is None else obj(old), kind=KIND, name=""))
 
 
 def warned(new: Any, old: Any = None) -> list[str]:

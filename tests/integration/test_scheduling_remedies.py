@@ -19,6 +19,7 @@ Remedy = Callable[[ApiClient, str], Awaitable[None]]
 ASKS_THE_SCHEDULER: Final = pytest.mark.nightly
 """It waits for the retries of the scheduler, and shows what the scheduler does with a remedy."""
 SMALL: Final[Object] = {"resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}
+SINGLE: Final[Object] = {"size": 1, **SMALL}
 
 
 def placed(pool: str, **pod: Any) -> Object:
@@ -97,10 +98,10 @@ async def message_with(client: ApiClient, pool: str, text: str) -> None:
 
 
 class Case(NamedTuple):
-    """`nodes`: their content. `text`: a part of the scheduler's message. `remedies`: each is enough by itself."""
+    """`node`: its content. `text`: a part of the scheduler's message. `remedies`: each is enough by itself."""
 
     text: str
-    nodes: tuple[Object, ...]
+    node: Object
     spec: Object
     remedies: dict[str, Remedy]
     before: Remedy | None = None
@@ -121,23 +122,27 @@ ZONES: Final = {
     "labelSelector": {"matchLabels": {"app.kubernetes.io/instance": "cache"}},
 }
 RACK: Final = "example.com/rack"
+ONE_ZONE: Final = {**ZONES, "minDomains": None}
+PREFERRED: Final = {**ONE_ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
+IN_TURN: Final = {"maxSurge": 0, "maxUnavailable": 1}
+APART: Final[Object] = {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": IN_TURN}
 CASES: Final = (
     Case(
         "were unschedulable",
-        ({"unschedulable": True},),
-        {"size": 1},
+        {"unschedulable": True},
+        {},
         {"uncordon": change_node(spec={"unschedulable": None}), "add": add_node},
     ),
     Case(
         "Insufficient cpu",
-        ({"cpu": "100m"},),
-        {"size": 1, "resources": {"requests": {"cpu": "1"}}},
+        {"cpu": "100m"},
+        {"resources": {"requests": {"cpu": "1"}}},
         {"lower": change(resources={"requests": {"cpu": "50m"}}), "add": add_node},
     ),
     Case(
         "Insufficient memory",
-        ({"memory": "200Mi"},),
-        {"size": 1, "cache": {"memory": "512Mi"}, "resources": {}},
+        {"memory": "200Mi"},
+        {"cache": {"memory": "512Mi"}, "resources": {}},
         {
             "lower the cache": change(cache={"memory": "64Mi"}),
             "lower the request": change(resources={"requests": {"memory": "100Mi"}}),
@@ -146,8 +151,8 @@ CASES: Final = (
     ),
     Case(
         "untolerated taint",
-        ({"taints": [TAINT]},),
-        {"size": 1},
+        {"taints": [TAINT]},
+        {},
         {
             "tolerate": change_pod(tolerations=[{"key": "example.com/a", "operator": "Exists"}]),
             "remove": change_node(spec={"taints": None}),
@@ -155,8 +160,8 @@ CASES: Final = (
     ),
     Case(
         "node affinity/selector",
-        ({},),
-        {"size": 1, "nodeSelector": {"example.com/disk": "fast"}},
+        {},
+        {"nodeSelector": {"example.com/disk": "fast"}},
         {
             "correct": change_pod(nodeSelector={"example.com/disk": None}),
             "label": change_node(metadata={"labels": {"example.com/disk": "fast"}}),
@@ -164,38 +169,22 @@ CASES: Final = (
     ),
     Case(
         "constraints (missing required label)",
-        ({},),
-        {"size": 1, "topologySpreadConstraints": [{**ZONES, "minDomains": None, "topologyKey": RACK}]},
+        {},
+        {"topologySpreadConstraints": [{**ONE_ZONE, "topologyKey": RACK}]},
         {
             "label": change_node(metadata={"labels": {RACK: "a"}}),
-            "correct": change_pod(topologySpreadConstraints=[{**ZONES, "minDomains": None}]),
+            "correct": change_pod(topologySpreadConstraints=[ONE_ZONE]),
         },
     ),
     Case(
         "topology spread constraints",
-        ({},),
+        {},
         {"size": 2, "topologySpreadConstraints": [ZONES]},
-        {
-            "relax": change_pod(
-                topologySpreadConstraints=[{**ZONES, "minDomains": None, "whenUnsatisfiable": "ScheduleAnyway"}]
-            ),
-            "add": add_node,
-        },
+        {"relax": change_pod(topologySpreadConstraints=[PREFERRED]), "add": add_node},
     ),
-    Case(
-        "match pod anti-affinity",
-        ({},),
-        {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
-        {"relax": relax, "add": add_node},
-    ),
-    Case(
-        "existing pods anti-affinity",
-        ({},),
-        {"size": 2, "affinity": {"podAntiAffinity": ALONE}, "rollout": {"maxSurge": 0, "maxUnavailable": 1}},
-        {"replace": at_once, "add": add_node},
-        change_pod(affinity=None),
-    ),
-    Case("Too many pods", ({"pods": "1"},), {"size": 2}, {"add": add_node}),
+    Case("match pod anti-affinity", {}, APART, {"relax": relax, "add": add_node}),
+    Case("existing pods anti-affinity", {}, APART, {"replace": at_once, "add": add_node}, change_pod(affinity=None)),
+    Case("Too many pods", {"pods": "1"}, {"size": 2}, {"add": add_node}),
 )
 POD_FIELDS: Final = ("nodeSelector", "affinity", "topologySpreadConstraints")
 
@@ -222,9 +211,8 @@ def test_pods_are_scheduled_after_each_remedy(plane: ControlPlane, namespace: st
         fields = {name: case.spec[name] for name in POD_FIELDS if name in case.spec}
         spec = {name: value for name, value in case.spec.items() if name not in POD_FIELDS}
         for number, remedy in enumerate(case.remedies.values()):
-            for index, content in enumerate(case.nodes):
-                await add(client, namespace, index, **content)
-            await create(client, cache(namespace, **{**SMALL, **spec, **placed(namespace, **fields)}))
+            await add(client, namespace, 0, **case.node)
+            await create(client, cache(namespace, **{**SINGLE, **spec, **placed(namespace, **fields)}))
             if case.before is not None:
                 await message_with(client, namespace, "match pod anti-affinity")
                 await case.before(client, namespace)

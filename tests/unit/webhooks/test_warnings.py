@@ -66,6 +66,11 @@ def cache(**settings: Any) -> dict[str, Any]:
     return {"cache": settings}
 
 
+def changed(old: dict[str, Any], change: dict[str, Any], *expected: str) -> tuple[Any, Any, list[str]]:
+    """A row with the old spec, and with some fields of it changed."""
+    return old, {**old, **change}, [*expected]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
@@ -78,10 +83,9 @@ def cache(**settings: Any) -> dict[str, Any]:
         ({}, {"containerPort": 2000}, [f"spec.containerPort: {REPLACES}"]),
         ({"size": 3}, {"size": 3, "containerPort": 2000}, [f"spec.containerPort: {REPLACES_3}"]),
         *(
-            (
-                {"size": 3},
-                {"size": 3, "containerPort": 2000, "rollout": rollout},
-                [f"spec.containerPort: {REPLACES_3.replace('a few', pace)}"],
+            changed(
+                *({"size": 3}, {"containerPort": 2000, "rollout": rollout}),
+                f"spec.containerPort: {REPLACES_3.replace('a few', pace)}",
             )
             for rollout, pace in [
                 ({"maxUnavailable": 0, "maxSurge": 1}, "one"),
@@ -98,77 +102,57 @@ def cache(**settings: Any) -> dict[str, Any]:
         ),
         # Slots.
         ({**SLOTS, "containerPort": 2000}, SLOTS, [f"spec.containerPort: {ONE_AT_A_TIME}; {LOST}"]),
-        (
-            SLOTS,
-            {**SLOTS, "rollout": {"warmUp": {}}},
-            [f"spec.rollout.warmUp: {ONE_AT_A_TIME}, each after the previous one is warm; {LOST}"],
-        ),
+        changed(SLOTS, WARM_UP, f"spec.rollout.warmUp: {ONE_AT_A_TIME}, each after the previous one is warm; {LOST}"),
         *(
-            (
-                {**SLOTS, **SEVERAL, **budget, "size": 50},
-                {**SLOTS, **SEVERAL, **budget, "size": 50, "containerPort": 2000},
-                [f"spec.containerPort: this change replaces 50 pods, {pace}; {LOST}"],
+            changed(
+                *({**SLOTS, **SEVERAL, **budget, "size": 50}, {"containerPort": 2000}),
+                f"spec.containerPort: this change replaces 50 pods, {pace}; {LOST}",
             )
             for budget, pace in PACES
         ),
-        (
-            {**SLOTS, "size": 4},
-            {**SLOTS, "size": 2},
-            [f"4 → 2 pods: {MOVES.format(50)}; slots 2 to 3 and the cached items there are deleted"],
+        changed(
+            *({**SLOTS, "size": 4}, {"size": 2}),
+            f"4 → 2 pods: {MOVES.format(50)}; slots 2 to 3 and the cached items there are deleted",
         ),
         (None, {"size": 2}, [CLIENTS]),
         (None, {**SLOTS, **SEVERAL, "size": 50}, []),
         (None, {**SLOTS, **SEVERAL, "size": 50, "podDisruptionBudget": {}}, [LIMITED.format(1)]),
         (None, {"size": 50, **SEVERAL, "podDisruptionBudget": {}, "identity": "Pooled"}, [CLIENTS]),
-        (
-            SLOTS,
-            {**SLOTS, "rollout": {"maxUnavailable": 3}, "podDisruptionBudget": {"maxUnavailable": 2}},
-            [LIMITED.format(2)],
+        changed(
+            SLOTS, {"rollout": {"maxUnavailable": 3}, "podDisruptionBudget": {"maxUnavailable": 2}}, LIMITED.format(2)
         ),
         # What keeps the items.
-        (WATCHED, {**WATCHED, "agent": {"image": "a:2"}}, [f"spec.agent.image: {UPDATES_3}"]),
-        (
-            {**WATCHED, "size": 1},
-            {**WATCHED, "size": 1, "agent": {"image": "a:2"}},
-            ["spec.agent.image: this change updates 1 pod in place; cached items are kept"],
+        changed(WATCHED, {"agent": {"image": "a:2"}}, f"spec.agent.image: {UPDATES_3}"),
+        changed(
+            *({**WATCHED, "size": 1}, {"agent": {"image": "a:2"}}),
+            "spec.agent.image: this change updates 1 pod in place; cached items are kept",
         ),
-        (
-            WATCHED,
-            {**WATCHED, **WARM_UP},
-            [
-                "spec.rollout.warmUp: this change updates 3 pods in place, one at a time, each after the previous one "
-                "is warm; cached items are kept"
-            ],
+        changed(
+            *(WATCHED, WARM_UP),
+            "spec.rollout.warmUp: this change updates 3 pods in place, one at a time, each after the previous one "
+            "is warm; cached items are kept",
         ),
-        (WATCHED, {**WATCHED, **cache(memory="256Mi")}, [f"spec.cache.memory: {RESIZES_3}. {NO_RESIZE}"]),
-        (
-            {**SLOTS, "size": 1, **resources(memory="128Mi"), **cache(memory="64Mi")},
-            {**SLOTS, "size": 1, **resources(memory="256Mi"), **cache(memory="64Mi")},
-            [
-                "spec.resources: this change resizes 1 pod in place; cached items are kept. A cluster that cannot "
-                "resize pods replaces it, and its cached items are lost"
-            ],
+        changed(WATCHED, cache(memory="256Mi"), f"spec.cache.memory: {RESIZES_3}. {NO_RESIZE}"),
+        changed(
+            *({**SLOTS, "size": 1, **resources(memory="128Mi"), **cache(memory="64Mi")}, resources(memory="256Mi")),
+            "spec.resources: this change resizes 1 pod in place; cached items are kept. A cluster that cannot "
+            "resize pods replaces it, and its cached items are lost",
         ),
-        ({**WARM, "image": "memcached:1"}, {**WARM, "image": "memcached:2"}, [f"spec.image: {RESTARTS_3}"]),
-        (
-            {**WARM, "image": "memcached:2"},
-            {**WARM, "image": "memcached:1"},
-            [
-                "spec.image: this change restarts memcached in 3 pods, one at a time; cached items are lost, "
-                "because an older release cannot read them"
-            ],
+        changed({**WARM, "image": "memcached:1"}, {"image": "memcached:2"}, f"spec.image: {RESTARTS_3}"),
+        changed(
+            *({**WARM, "image": "memcached:2"}, {"image": "memcached:1"}),
+            "spec.image: this change restarts memcached in 3 pods, one at a time; cached items are lost, "
+            "because an older release cannot read them",
         ),
-        (
-            {**WARM, "image": "memcached:1.6"},
-            {**WARM, "image": "memcached:1.6.45"},
-            [f"spec.image: {RESTARTS_3}, unless the release is older"],
+        changed(
+            *({**WARM, "image": "memcached:1.6"}, {"image": "memcached:1.6.45"}),
+            f"spec.image: {RESTARTS_3}, unless the release is older",
         ),
         (None, {"image": "memcached:1.6.41"}, [f"spec.image: {PROBLEMS.format('1.6.41')}"]),
         ({"image": "memcached:1.6.38"}, {"image": "memcached:1.6.38"}, [f"spec.image: {PROBLEMS.format('1.6.38')}"]),
-        (
-            WARM,
-            {**WARM, **cache(warmRestart=True, maxConnections=20_000)},
-            [f"spec.cache.maxConnections: {RESTARTS_3}. {NO_RESIZE}"],
+        changed(
+            *(WARM, cache(warmRestart=True, maxConnections=20_000)),
+            f"spec.cache.maxConnections: {RESTARTS_3}. {NO_RESIZE}",
         ),
         ({"size": 300}, {"size": 301}, [f"300 → 301 pods: {MOVES.format(1)}"]),
         (None, scraped("2m"), []),

@@ -41,6 +41,17 @@ NEW_AGENT: Final = {"agent": {"image": "agent:9", "resources": {"limits": {"memo
 REPLACE: Final = "To replace the pods and lose their items, set spec.rollout.restartedAt to the current time"
 
 
+def started(kind: type[Cluster] = Cluster, written: Object | None = None, **nodes: Any) -> tuple[Any, Checks]:
+    """A cluster with a cache for 2 minutes, and its checks. `nodes`: what is wrong with them from the beginning."""
+    checks = Checks()
+    cluster = kind(random.Random(0), written or spec(), Resize.ANY, checks.step)  # noqa: S311 - no secret
+    checks.cluster = cluster
+    for name, value in nodes.items():
+        setattr(cluster.nodes, name, value)
+    cluster.run(2 * MINUTE)
+    return cluster, checks
+
+
 def set_back(cluster: Cluster) -> None:
     """Set the previous values again."""
     cluster.change_spec(spec())
@@ -134,13 +145,7 @@ CASES: dict[str, Case] = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_remedy_ends_the_problem(case: Case) -> None:
-    checks = Checks()
-    cluster = Cluster(random.Random(0), spec(), Resize.ANY, checks.step)  # noqa: S311 - no secret
-    checks.cluster = cluster
-    cluster.nodes.mirror = case.nodes.get("mirror", False)
-    cluster.run(2 * MINUTE)
-    assert cluster.plan is not None
-    assert cluster.plan.update is not None
+    cluster, checks = started(mirror="mirror" in case.nodes)
     assert cluster.plan.update.complete
     for name, value in case.nodes.items():
         setattr(cluster.nodes, name, value)
@@ -157,11 +162,7 @@ def test_remedy_ends_the_problem(case: Case) -> None:
 
 def test_agent_that_never_ran_is_corrected_together_with_its_limit() -> None:
     """Its first image is missing: nothing reports its amounts, and the node resizes memcached."""
-    checks = Checks()
-    cluster = Cluster(random.Random(0), spec(**NEW_AGENT), Resize.ANY, checks.step)  # noqa: S311 - no secret
-    checks.cluster = cluster
-    cluster.nodes.missing = {"agent:9"}
-    cluster.run(2 * MINUTE)
+    cluster, checks = started(written=spec(**NEW_AGENT), missing={"agent:9"})
     assert "agent:9 of container agent cannot be pulled" in cluster.status()["Degraded"]["message"]
     agent = {"image": "agent:1", "resources": {"limits": {"memory": "96Mi"}}}
     cluster.change_spec(spec(agent=agent, **MORE))

@@ -1,6 +1,5 @@
 """An image that admission replaces in new pods only, so that it cannot be pulled where it is changed in place."""
 
-import random
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -11,10 +10,8 @@ import pytest
 from memcached_operator.engine.reporting.conditions import reported_transitions
 from memcached_operator.engine.reporting.reports import Report, of_condition
 from memcached_operator.kube.resource import Object
-from memcached_operator.world.snapshot import Resize
 from unit.memcached.walks.cluster import Cluster
-from unit.memcached.walks.invariants import Checks
-from unit.memcached.walks.test_remedies import MINUTE, REPLACE, restart, spec
+from unit.memcached.walks.test_remedies import MINUTE, REPLACE, restart, spec, started
 
 CHANGES: Final[dict[str, Object]] = {
     "memcached": {"image": "memcached:2"},
@@ -44,11 +41,7 @@ class Statuses(Cluster):
 
 @pytest.mark.parametrize(("container", "change"), CHANGES.items())
 def test_event_and_status_name_one_image_and_the_remedy_that_helps(container: str, change: Object) -> None:
-    checks = Checks()
-    cluster = Statuses(random.Random(0), spec(), Resize.ANY, checks.step)  # noqa: S311 - no secret
-    checks.cluster = cluster
-    cluster.nodes.mirror = True
-    cluster.run(2 * MINUTE)
+    cluster, checks = started(Statuses, mirror=True)
     cluster.change_spec(spec(**change))
     cluster.run(15 * MINUTE)
     degraded = [report for report in cluster.reports() if report.reason == "ImageUnavailable"]

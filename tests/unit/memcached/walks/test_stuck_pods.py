@@ -1,6 +1,5 @@
 """Updates in place that the cluster rejects or that a node does not make, and the remedies in their messages."""
 
-import random
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
@@ -11,10 +10,18 @@ from memcached_operator.engine.kind import PodStep
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.updates.confirmation import REPLACE_IT
 from memcached_operator.memcached.updates.patches import CAPACITY_REMEDY, DENIED_ADDED, DENIED_REMEDY
-from memcached_operator.world.snapshot import Resize
 from unit.memcached.walks.cluster import OPERATOR, Cluster
-from unit.memcached.walks.invariants import Checks
-from unit.memcached.walks.test_remedies import LIMITED, MINUTE, MORE, REPLACE, request_less, restart, set_back, spec
+from unit.memcached.walks.test_remedies import (
+    LIMITED,
+    MINUTE,
+    MORE,
+    REPLACE,
+    request_less,
+    restart,
+    set_back,
+    spec,
+    started,
+)
 
 HEALTHY: Final = "All components are healthy"
 
@@ -37,15 +44,6 @@ class Rejecting(Cluster):
     def _exceeds(self, step: PodStep) -> bool:
         """Whether a resize exceeds the quota: all but lower ones."""
         return "15m" not in str(step.patch)
-
-
-def started(kind: type[Cluster] = Cluster) -> tuple[Any, Checks]:
-    """A cluster with a complete cache."""
-    checks = Checks()
-    cluster = kind(random.Random(0), spec(), Resize.ANY, checks.step)  # noqa: S311 - no secret
-    checks.cluster = cluster
-    cluster.run(2 * MINUTE)
-    return cluster, checks
 
 
 def accept(cluster: Rejecting) -> None:

@@ -57,109 +57,62 @@ def born(pod: Object, at: str) -> Object:
     return {**pod, "metadata": {**pod["metadata"], "creationTimestamp": at}}
 
 
+def deleted(pod: Object) -> Object:
+    """A pod that is being deleted."""
+    return {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": LATER}}
+
+
+def begun(*slots: int, revision: str = NEW) -> list[Object]:
+    """Pods whose resize to a revision has begun."""
+    return [created(slot, BEFORE, record=replace(BEGUN, revision=revision)) for slot in slots]
+
+
 FAILING: Final = with_status(updated(AFTER), ready=False, lastState=ended(1))
 COLD: Final = [just_unready(created(slot, BEFORE, ready=None)) for slot in range(4)]
+COLD_FOURTH: Final = created(3, WITHOUT_GATE, NEW, ready=None)
+ENDED: Final = with_status(COLD[0], state={"terminated": {"exitCode": 1}})
+RESTARTING: Final = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS})
+RESIZED: Final = with_limit(created(3, BEFORE, record=BEGUN), "256Mi")
+FOURTH: dict[str, tuple[Object, Object, str]] = {
+    "warms up": (AFTER, updated(AFTER), "cache-2 deleted"),
+    "is deleted": (AFTER, deleted(FAILING), "cache-2 deleted"),
+    "has crashed": (AFTER, FAILING, ""),
+    "cannot pull its image": (AFTER, with_status(updated(AFTER), ready=False, state=PULL), ""),
+    "has warmed up for an hour, of two": (AFTER, created(3, AFTER, NEW, ready=None), "cache-2 deleted"),
+    "has not been ready for an hour": (WITHOUT_GATE, COLD_FOURTH, ""),
+    "has not been ready for 10 minutes": (WITHOUT_GATE, just_unready(COLD_FOURTH, "2030-01-01T11:50:00Z"), ""),
+    "has not been ready for a second less": (
+        WITHOUT_GATE,
+        just_unready(COLD_FOURTH, "2030-01-01T11:50:01Z"),
+        "cache-2 deleted",
+    ),
+    "is not ready, and was created a minute ago": (WITHOUT_GATE, born(COLD_FOURTH, LATER), "cache-2 deleted"),
+    "is not ready, and was updated a minute ago": (
+        WITHOUT_GATE,
+        created(3, WITHOUT_GATE, NEW, UpdateRecord(NEW, LATER), ready=None),
+        "cache-2 deleted",
+    ),
+    "restarts": (ARGUED, created(3, ARGUED, NEW, RESTARTING), "cache-2 updated"),
+    "does not restart": (ARGUED, created(3, ARGUED, NEW, replace(RESTARTING, since="")), ""),
+    "is being resized": (RAISED, RESIZED, "cache-2 updated"),
+    "cannot be resized": (RAISED, with_condition(RESIZED, "PodResizePending", reason="Deferred"), ""),
+}
+"""The fourth pod beside three that are outdated and ready, and the next step."""
 STATES: dict[str, tuple[Object, list[Object], str]] = {
+    **{f"one {state}": (target, [*outdated(0, 1, 2), pod], then) for state, (target, pod, then) in FOURTH.items()},
     "all are ready": (AFTER, outdated(0, 1, 2, 3), "cache-3 deleted"),
     "one has no pod": (AFTER, outdated(0, 1, 2), "cache-2 deleted"),
     "two have no pod": (AFTER, outdated(0, 1), ""),
-    "one warms up": (AFTER, [*outdated(0, 1, 2), updated(AFTER)], "cache-2 deleted"),
     "two warm up": (AFTER, [*outdated(0, 1), updated(AFTER), updated(AFTER, 2)], ""),
     "one warms up, and one has no pod": (AFTER, [*outdated(0, 1), updated(AFTER)], ""),
-    "one is deleted": (
-        AFTER,
-        [*outdated(0, 1, 2), {**FAILING, "metadata": {**FAILING["metadata"], "deletionTimestamp": LATER}}],
-        "cache-2 deleted",
-    ),
-    "one has crashed": (AFTER, [*outdated(0, 1, 2), FAILING], ""),
-    "one cannot pull its image": (
-        AFTER,
-        [*outdated(0, 1, 2), with_status(updated(AFTER), ready=False, state=PULL)],
-        "",
-    ),
-    "one has warmed up for an hour, of two": (
-        AFTER,
-        [*outdated(0, 1, 2), created(3, AFTER, NEW, ready=None)],
-        "cache-2 deleted",
-    ),
-    "one has not been ready for an hour": (
-        WITHOUT_GATE,
-        [*outdated(0, 1, 2), created(3, WITHOUT_GATE, NEW, ready=None)],
-        "",
-    ),
-    "one has not been ready for 10 minutes": (
-        WITHOUT_GATE,
-        [*outdated(0, 1, 2), just_unready(created(3, WITHOUT_GATE, NEW), "2030-01-01T11:50:00Z")],
-        "",
-    ),
-    "one has not been ready for a second less": (
-        WITHOUT_GATE,
-        [*outdated(0, 1, 2), just_unready(created(3, WITHOUT_GATE, NEW), "2030-01-01T11:50:01Z")],
-        "cache-2 deleted",
-    ),
-    "one that is not ready was created a minute ago": (
-        WITHOUT_GATE,
-        [*outdated(0, 1, 2), born(created(3, WITHOUT_GATE, NEW, ready=None), LATER)],
-        "cache-2 deleted",
-    ),
-    "one that is not ready was updated a minute ago": (
-        WITHOUT_GATE,
-        [*outdated(0, 1, 2), created(3, WITHOUT_GATE, NEW, UpdateRecord(NEW, LATER), ready=None)],
-        "cache-2 deleted",
-    ),
-    "one restarts": (
-        ARGUED,
-        [*outdated(0, 1, 2), created(3, ARGUED, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}))],
-        "cache-2 updated",
-    ),
-    "one does not restart": (
-        ARGUED,
-        [*outdated(0, 1, 2), created(3, ARGUED, NEW, UpdateRecord(NEW, "", {"memcached": ARGUMENTS}))],
-        "",
-    ),
-    "one is being resized": (
-        RAISED,
-        [*outdated(0, 1, 2), with_limit(created(3, BEFORE, record=BEGUN), "256Mi")],
-        "cache-2 updated",
-    ),
-    "one cannot be resized": (
-        RAISED,
-        [
-            *outdated(0, 1, 2),
-            with_condition(
-                with_limit(created(3, BEFORE, record=BEGUN), "256Mi"), "PodResizePending", reason="Deferred"
-            ),
-        ],
-        "",
-    ),
-    "two have begun": (
-        RAISED,
-        [*outdated(2, 3), *(created(slot, BEFORE, record=BEGUN) for slot in (0, 1))],
-        "cache-1 resized",
-    ),
-    "three have begun, when more were allowed": (
-        RAISED,
-        [*outdated(3), *(created(slot, BEFORE, record=BEGUN) for slot in (0, 1, 2))],
-        "cache-2 resized",
-    ),
-    "two have begun another update": (
-        AFTER,
-        [*outdated(2, 3), *(created(slot, BEFORE, record=replace(BEGUN, revision="cache-bad")) for slot in (0, 1))],
-        "cache-1 deleted",
-    ),
+    "two have begun": (RAISED, [*outdated(2, 3), *begun(0, 1)], "cache-1 resized"),
+    "three have begun, when more were allowed": (RAISED, [*outdated(3), *begun(0, 1, 2)], "cache-2 resized"),
+    "two have begun another update": (AFTER, [*outdated(2, 3), *begun(0, 1, revision="cache-bad")], "cache-1 deleted"),
     "one is not ready": (AFTER, [*outdated(1, 2, 3), COLD[0]], "cache-0 deleted"),
     "two are not ready": (AFTER, [*outdated(2, 3), *COLD[:2]], "cache-1 deleted"),
     "three are not ready": (AFTER, [*outdated(3), *COLD[:3]], ""),
-    "one of three that are not ready has ended": (
-        AFTER,
-        [*outdated(3), *COLD[1:3], with_status(COLD[0], state={"terminated": {"exitCode": 1}})],
-        "cache-0 deleted",
-    ),
-    "one that has ended waits for two that are replaced": (
-        AFTER,
-        [*outdated(1), with_status(COLD[0], state={"terminated": {"exitCode": 1}})],
-        "",
-    ),
+    "one of three that are not ready has ended": (AFTER, [*outdated(3), *COLD[1:3], ENDED], "cache-0 deleted"),
+    "one that has ended waits for two that are replaced": (AFTER, [*outdated(1), ENDED], ""),
 }
 
 

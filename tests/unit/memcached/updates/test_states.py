@@ -13,7 +13,20 @@ from memcached_operator.memcached.updates.record import Ran, UpdateRecord, next_
 from memcached_operator.memcached.updates.states import OTHERS, UPDATED
 from memcached_operator.world.snapshot import Resize
 from unit.builders import NOW, typed
-from unit.memcached.updates.test_steps import AMOUNTS, BEFORE, FAILED, MISSING, PENDING, RAISED, changed, kind, read
+from unit.memcached.updates.test_steps import (
+    AMOUNTS,
+    BEFORE,
+    FAILED,
+    GROWN,
+    MISSING,
+    PENDING,
+    RAISED,
+    changed,
+    infeasible,
+    kind,
+    raised,
+    read,
+)
 from unit.memcached.updates.updating import (
     ARGS,
     ARGUMENTS,
@@ -24,6 +37,7 @@ from unit.memcached.updates.updating import (
     MEMORY,
     NEW,
     OLD,
+    READY_SINCE,
     RULES,
     created,
     decided,
@@ -37,6 +51,7 @@ from unit.memcached.updates.updating import (
 )
 
 ROOT = Path(__file__).resolve().parents[4]
+STOPPED: dict[str, Any] = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "ready": False}
 
 
 class State(NamedTuple):
@@ -47,11 +62,11 @@ class State(NamedTuple):
     """
 
     pod: Object
+    target: Object
     doing: str
     step: str = ""
     finishes: bool = False
     after: float | None = None
-    target: Object = BEFORE
     resize: Resize | None = Resize.ANY
     problem: str = ""
 
@@ -63,16 +78,27 @@ def without(pod: Object, name: str) -> Object:
 
 
 HIGHER, LOWER, OTHER = changed(limit="256Mi"), changed(limit="64Mi"), changed(image="memcached:2")
+MORE_CPU, NEW_AGENT = changed(cpu="20m"), changed(agent="agent:2")
+BIGGER_AGENT = changed(agent="agent:2", agent_limit="96Mi")
+KEEPS_ITEMS, RESTARTS = "is restarting and keeps its items", "restarts"
+REPLACING, RESIZING, UPDATING = "is being replaced", "is being resized", "is being updated"
+RESTORING, ANNOTATING = "is being restored to its previous resources", "gets its annotations back"
+ABANDONING, STUCK = "is no longer being updated", "cannot be updated"
 WAITS = "waits until the API server reports which APIs it serves"
 NO_ROOM = replace(RAISED, failed="no room", reason="ApplyFailed")
 TRIED = replace(NO_ROOM, tries=1, again=True)
-BIGGER_AGENT = changed(agent="agent:2", agent_limit="96Mi")
+BAD, RESTARTING = replace(RAISED, revision="cache-bad"), UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS})
+LOWERS, NO_IMAGE = UpdateRecord(NEW, LATER, lowers=True), UpdateRecord(NEW, failed="no image")
 
 
 def with_error(record: UpdateRecord) -> Object:
     """A pod whose runtime cannot resize it."""
-    pod = with_limit(created(0, BEFORE, record=record), "256Mi")
-    return with_condition(pod, "PodResizeInProgress", reason="Error", message="updating\nis not supported")
+    return with_condition(raised(record), "PodResizeInProgress", reason="Error", message="updating\nis not supported")
+
+
+def deferred(**condition: str) -> Object:
+    """A pod that its node cannot resize at present."""
+    return with_condition(raised(RAISED), "PodResizePending", **condition)
 
 
 def with_agent_limit(**status: Any) -> Object:
@@ -106,244 +132,245 @@ def mirrored(pod: Object) -> Object:
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
-RESTARTING = UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS})
-STATES: dict[str, State] = {
-    "updated": State(created(0, BEFORE, NEW), ""),
+def stopped(finished: str) -> Object:
+    """A pod whose memcached has ended."""
+    state = {"terminated": {"exitCode": 1, "finishedAt": finished}}
+    return with_status(created(0, BEFORE), state=state, ready=False)
+
+
+UPDATED_STATES: dict[str, State] = {
+    "updated": State(created(0, BEFORE, NEW), BEFORE, ""),
     "updated, with a record that explains nothing": State(
-        created(0, BEFORE, NEW, UpdateRecord(NEW, LATER)), "", "recorded"
+        created(0, BEFORE, NEW, UpdateRecord(NEW, LATER)), BEFORE, "", "recorded"
     ),
-    "updated, and not ready": State(just_unready(created(0, BEFORE, NEW)), "is not ready yet"),
-    "restarting": State(created(0, BEFORE, NEW, RESTARTING), "is restarting and keeps its items", after=540),
+    "updated, and not ready": State(just_unready(created(0, BEFORE, NEW)), BEFORE, "is not ready yet"),
+    "restarting": State(created(0, BEFORE, NEW, RESTARTING), BEFORE, KEEPS_ITEMS, after=540),
     "restarting, without its arguments": State(
-        without(created(0, BEFORE, NEW, RESTARTING), ARGS), "gets its annotations back", "recorded", finishes=True
-    ),
-    "updated, without an annotation": State(
-        without(created(0, BEFORE, NEW), MEMORY), "gets its annotations back", "recorded"
-    ),
+        without(created(0, BEFORE, NEW, RESTARTING), ARGS), BEFORE, ANNOTATING, "recorded", finishes=True
+    ),  # otherwise memcached cannot start, so that nothing would confirm the restart
+    "updated, without an annotation": State(without(created(0, BEFORE, NEW), MEMORY), BEFORE, ANNOTATING, "recorded"),
     "its image is missing": State(
         with_status(created(0, OTHER, NEW, FAILED, ready=None), **MISSING),
+        OTHER,
         "is being restored to its previous image",
         "updated",
         finishes=True,
-        target=OTHER,
+    ),
+    "its image was pulled before": State(  # the registry can fail long after the update
+        with_status(created(0, OTHER, NEW, FAILED, ready=None), containerID="id-2", **MISSING), OTHER, KEEPS_ITEMS
+    ),
+    "the image before is missing": State(  # the kubelet reports that until it has seen the new image
+        with_status(created(0, changed(image="memcached:3"), NEW, FAILED, ready=None), **MISSING),
+        changed(image="memcached:3"),
+        KEEPS_ITEMS,
     ),
     "an abandoned update": State(
-        created(0, BEFORE, NEW, UpdateRecord("cache-bad", LATER)),
-        "is no longer being updated",
-        "recorded",
-        finishes=True,
+        created(0, BEFORE, NEW, UpdateRecord("cache-bad", LATER)), BEFORE, ABANDONING, "recorded", finishes=True
     ),
-    "an abandoned resize": State(
-        with_limit(created(0, BEFORE, NEW, replace(RAISED, revision="cache-bad")), "256Mi"),
-        "is being resized",
-        "resized",
-        finishes=True,
-    ),
+    "an abandoned resize": State(raised(BAD, NEW), BEFORE, RESIZING, "resized", finishes=True),
     "an abandoned resize, if it is not known what the cluster can": State(
-        with_limit(created(0, BEFORE, NEW, replace(RAISED, revision="cache-bad")), "256Mi"),
-        WAITS,
-        after=60,
-        resize=None,
+        raised(BAD, NEW), BEFORE, WAITS, after=60, resize=None
     ),
-    "its limit has fallen": State(
-        created(0, LOWER, NEW, UpdateRecord(NEW, LATER, lowers=True)),
-        "is being resized",
-        "recorded",
-        finishes=True,
-        target=LOWER,
+    "an abandoned resize, where limits cannot be lowered": State(
+        raised(BAD, NEW, in_effect=True), BEFORE, RESIZING, "recorded", finishes=True, resize=Resize.RAISE
     ),
+    "an abandoned resize, and its previous limit": State(
+        with_limit(raised(BAD, NEW), "128Mi", in_effect=True), BEFORE, RESIZING, "recorded", finishes=True
+    ),
+    "its limit has fallen": State(created(0, LOWER, NEW, LOWERS), LOWER, RESIZING, "recorded", finishes=True),
     "its limit falls last": State(
-        with_limit(created(0, LOWER, NEW, UpdateRecord(NEW, LATER, lowers=True)), "128Mi"),
-        "is being resized",
-        "resized",
-        finishes=True,
-        target=LOWER,
+        with_limit(created(0, LOWER, NEW, LOWERS), "128Mi"), LOWER, RESIZING, "resized", finishes=True
     ),
-    "outdated": State(created(0, BEFORE), "is being updated", "updated", target=OTHER),
-    "outdated, of another template": State(
-        created(0, BEFORE), "is being replaced", "deleted", target=changed(fixed="b")
+}
+"""The states of a pod that has the revision of the target."""
+STATES: dict[str, State] = {
+    **UPDATED_STATES,
+    "outdated": State(created(0, BEFORE), OTHER, UPDATING, "updated"),
+    "outdated, of another template": State(created(0, BEFORE), changed(fixed="b"), REPLACING, "deleted"),
+    "outdated, and its memcached never ran": State(
+        with_status(created(0, BEFORE, ready=None), state={"waiting": {"reason": "ImagePullBackOff"}}, ready=False),
+        OTHER,
+        REPLACING,
+        "deleted",
     ),
-    "outdated, with a container that has just ended": State(
+    "outdated, and its agent never ran": State(
+        with_status(created(0, BEFORE), "agent", **STOPPED), NEW_AGENT, UPDATING, "updated"
+    ),
+    "outdated, with an agent that has just ended": State(
         with_status(created(0, BEFORE), "agent", state={"terminated": {"exitCode": 0, "finishedAt": JUST_NOW}}),
-        "restarts",
+        OTHER,
+        RESTARTS,
         after=57,
-        target=OTHER,
     ),
+    "outdated, with a memcached that has just ended": State(stopped(JUST_NOW), OTHER, RESTARTS, after=57),
+    "outdated, with a memcached that ended an hour ago": State(stopped(READY_SINCE), OTHER, UPDATING, "updated"),
     "outdated, and it is not known what the cluster can": State(
-        created(0, BEFORE), WAITS, after=60, target=HIGHER, resize=None
+        created(0, BEFORE), HIGHER, WAITS, after=60, resize=None
     ),
-    "before a resize": State(created(0, BEFORE), "is being resized", "recorded", target=HIGHER),
-    "a resize": State(created(0, BEFORE, record=RAISED), "is being resized", "resized", target=HIGHER),
-    "during a resize": State(
-        with_limit(created(0, BEFORE, record=replace(RAISED, since=LATER)), "256Mi"),
-        "is being resized",
-        after=540,
-        target=HIGHER,
+    "outdated, with the same amounts, and it is not known what the cluster can": State(
+        created(0, BEFORE), NEW_AGENT, UPDATING, "updated", resize=None
     ),
+    "outdated, with the label of the target from another client": State(
+        created(0, changed(image="memcached:0"), NEW), BEFORE, UPDATING, "updated"
+    ),
+    "outdated, of another template, with the label of the target from another client": State(
+        created(0, changed(image="memcached:0"), NEW), changed(fixed="b"), REPLACING, "deleted"
+    ),
+    "outdated, with amounts of another client, where pods cannot be resized": State(
+        with_limit(created(0, BEFORE), "64Mi", in_effect=True), NEW_AGENT, UPDATING, "updated", resize=Resize.NONE
+    ),
+    "before a resize": State(created(0, BEFORE), HIGHER, RESIZING, "recorded"),
+    "a resize": State(created(0, BEFORE, record=RAISED), HIGHER, RESIZING, "resized"),
+    "before a resize to less than a limit for which there is no room": State(
+        raised(BAD, limit="8Gi"), changed(limit="256Mi", annotations=GROWN), RESIZING, "recorded"
+    ),
+    "a resize to less than a limit for which there is no room": State(  # it is in effect before memcached gets more
+        raised(RAISED, limit="8Gi"), changed(limit="256Mi", annotations=GROWN), RESIZING, "resized"
+    ),
+    "during a resize": State(raised(replace(RAISED, since=LATER)), HIGHER, RESIZING, after=540),
     "a resize that its node can never make": State(
-        with_condition(
-            with_limit(created(0, BEFORE, record=replace(RAISED, since=LATER)), "256Mi"), "PodResizePending", **PENDING
-        ),
-        "is being resized",
-        "recorded",
-        finishes=True,
-        target=HIGHER,
+        infeasible(raised(replace(RAISED, since=LATER))), HIGHER, RESIZING, "recorded", finishes=True
     ),
     "a resize that its node can never make, of which no earlier amounts are known": State(
-        with_condition(
-            with_limit(created(0, BEFORE, record=UpdateRecord(NEW, LATER)), "256Mi"), "PodResizePending", **PENDING
-        ),
-        "is being resized",
-        "recorded",
-        target=HIGHER,
-        finishes=True,
+        infeasible(raised(UpdateRecord(NEW, LATER))), HIGHER, RESIZING, "recorded", finishes=True
+    ),
+    "a resize that its node can never make, for an abandoned update": State(
+        infeasible(raised(BAD)), BEFORE, RESIZING, "recorded"
+    ),
+    "a resize that its node cannot make now": State(
+        deferred(reason="Deferred", message=PENDING["message"]),
+        HIGHER,
+        STUCK,
+        problem="ApplyFailed: Pod cache-0: its node cannot resize it: Node didn't have enough capacity.",
     ),
     "a resize that its node cannot make now, with a reason only": State(
-        with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending", reason="Deferred"),
-        "cannot be updated",
-        target=HIGHER,
-        problem="its node cannot resize it: Deferred.",
+        deferred(reason="Deferred"), HIGHER, STUCK, problem="its node cannot resize it: Deferred."
     ),
     "a resize that its node cannot make now, without a reason": State(
-        with_condition(with_limit(created(0, BEFORE, record=RAISED), "256Mi"), "PodResizePending"),
-        "cannot be updated",
-        target=HIGHER,
-        problem="its node cannot resize it: no reason given.",
+        deferred(), HIGHER, STUCK, problem="its node cannot resize it: no reason given."
     ),
-    "a failed resize": State(
-        with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"),
-        "is being restored to its previous resources",
-        "resized",
-        finishes=True,
-        target=HIGHER,
+    "a resize by a kubelet that cannot": State(
+        with_status(raised(RAISED), resources=None),
+        HIGHER,
+        STUCK,
+        problem="its kubelet does not report the resources of containers",
     ),
+    "a failed resize": State(raised(NO_ROOM), HIGHER, RESTORING, "resized", finishes=True),
     "a failed resize, if it is not known what the cluster can": State(
-        with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"), WAITS, after=60, target=HIGHER, resize=None
+        raised(NO_ROOM), HIGHER, WAITS, after=60, resize=None
     ),
     "a failed resize, where limits cannot be lowered": State(
-        with_limit(created(0, BEFORE, record=NO_ROOM), "256Mi"),
-        "cannot be updated",
-        target=HIGHER,
+        raised(NO_ROOM),
+        HIGHER,
+        STUCK,
         resize=Resize.RAISE,
         problem="no room. It uses its previous resources again, and its items are kept. Request less in the "
         "spec. To replace the pods and lose their items, set it",
     ),
     "a failed resize, before its next try": State(
         created(0, BEFORE, record=replace(NO_ROOM, tries=2)),
-        "cannot be updated",
+        HIGHER,
+        STUCK,
         after=120,
-        target=HIGHER,
-        problem="no room. It uses its previous resources again, and its items are kept. The next try is at "
-        "2030-01-01T12:02:00Z. If its node will not have enough resources, request less in the spec. To replace the "
-        "pods and lose their items, set it",
+        problem="ApplyFailed: Pod cache-0: no room. It uses its previous resources again, and its items are kept. The "
+        "next try is at 2030-01-01T12:02:00Z. If its node will not have enough resources, request less in the spec. "
+        "To replace the pods and lose their items, set it",
     ),
     "a failed resize, at its next try": State(
         created(0, BEFORE, record=replace(NO_ROOM, tries=1, since=LATER)),
-        "cannot be updated",
+        HIGHER,
+        STUCK,
         "recorded",
-        target=HIGHER,
         problem="no room. Its items are kept. It is being tried again.",
     ),
     "a failed resize that is tried again": State(
-        created(0, BEFORE, record=TRIED),
-        "is being resized",
-        "resized",
-        target=HIGHER,
-        problem="It is being tried again.",
+        created(0, BEFORE, record=TRIED), HIGHER, RESIZING, "resized", problem="It is being tried again."
     ),
     "a failed resize that is being made": State(
-        with_limit(created(0, BEFORE, record=TRIED), "256Mi"),
-        "is being resized",
-        after=600,
-        target=HIGHER,
-        problem="It is being tried again.",
+        raised(TRIED), HIGHER, RESIZING, after=600, problem="It is being tried again."
     ),
     "a failed resize that fails again": State(
-        with_condition(
-            with_limit(created(0, BEFORE, record=replace(TRIED, since=LATER)), "256Mi"), "PodResizePending", **PENDING
-        ),
-        "is being resized",
+        infeasible(raised(replace(TRIED, since=LATER))),
+        HIGHER,
+        RESIZING,
         "recorded",
         finishes=True,
-        target=HIGHER,
         problem="It is being tried again.",
     ),
-    "a failed resize that succeeds": State(
-        with_limit(created(0, BEFORE, record=TRIED), "256Mi", in_effect=True),
-        "is being updated",
-        "updated",
-        target=HIGHER,
-    ),
+    "a failed resize that succeeds": State(raised(TRIED, in_effect=True), HIGHER, UPDATING, "updated"),
     "a resize that is tried again for another revision": State(
-        with_limit(created(0, BEFORE, record=replace(TRIED, revision="cache-bad")), "256Mi"),
-        "is being resized",
-        after=600,
-        target=HIGHER,
+        raised(replace(TRIED, revision="cache-bad")), HIGHER, RESIZING, after=600
     ),
     "a resize with an error that may pass": State(
-        with_error(replace(RAISED, since=JUST_NOW)), "is being resized", after=27, target=HIGHER
+        with_error(replace(RAISED, since=JUST_NOW)), HIGHER, RESIZING, after=27
     ),
     "a resize with an error that lasts": State(
         with_error(replace(RAISED, since=LATER)),
-        "cannot be updated",
-        target=HIGHER,
+        HIGHER,
+        STUCK,
         problem='its node cannot resize it: "updating\\nis not supported". It keeps its items and its current '
         "resources. Set the previous values again. To replace the pods and lose their items, set it",
     ),
     "a raised limit of an agent that was never created": State(
-        with_agent_limit(containerID=""), "is being updated", "updated", target=BIGGER_AGENT
+        with_agent_limit(containerID=""), BIGGER_AGENT, UPDATING, "updated"
     ),
     "a raised limit of an agent that was never created, which its node has not seen": State(
-        not_seen(with_agent_limit(containerID="")), "is being resized", after=540, target=BIGGER_AGENT
+        not_seen(with_agent_limit(containerID="")), BIGGER_AGENT, RESIZING, after=540
     ),
     "a raised limit of an agent that was never created, which its node has seen": State(
-        not_seen(with_agent_limit(containerID=""), seen=2), "is being updated", "updated", target=BIGGER_AGENT
+        not_seen(with_agent_limit(containerID=""), seen=2), BIGGER_AGENT, UPDATING, "updated"
     ),
     "a raised limit beside a container of another client that has no requests and limits": State(
-        with_other_container(with_limit(created(0, BEFORE, record=RAISED), "256Mi", in_effect=True)),
-        "is being updated",
-        "updated",
-        target=HIGHER,
+        with_other_container(raised(RAISED, in_effect=True)), HIGHER, UPDATING, "updated"
     ),
     "a limit, refused and lowered again, of an agent that was never created": State(
-        with_condition(with_agent_limit(containerID=""), "PodResizePending", **PENDING),
-        "is being resized",
-        "resized",
-        target=changed(agent="agent:2"),
+        infeasible(with_agent_limit(containerID="")), NEW_AGENT, RESIZING, "resized"
     ),
     "a lower limit of a memcached whose container is gone, but which has run": State(
         with_status(created(0, BEFORE), containerID="", resources=None, state=MISSING["state"], lastState=ended(137)),
-        "is being updated",
+        LOWER,
+        UPDATING,
         "updated",
-        target=changed(limit="64Mi"),
     ),
-    "a raised limit of an agent that runs": State(
-        with_agent_limit(), "is being resized", after=540, target=BIGGER_AGENT
-    ),
+    "a raised limit of an agent that runs": State(with_agent_limit(), BIGGER_AGENT, RESIZING, after=540),
     "a failed resize of the CPU, where limits cannot be lowered": State(
-        {**created(0, BEFORE, record=NO_ROOM), "spec": changed(cpu="20m")["spec"]},
-        "is being restored to its previous resources",
+        {**created(0, BEFORE, record=NO_ROOM), "spec": MORE_CPU["spec"]},
+        MORE_CPU,
+        RESTORING,
         "resized",
         finishes=True,
-        target=changed(cpu="20m"),
         resize=Resize.RAISE,
     ),
     "an image that failed, if it is not known what the cluster can": State(
-        created(0, BEFORE, record=UpdateRecord(NEW, failed="no image")),
-        "cannot be updated",
-        target=OTHER,
+        created(0, BEFORE, record=NO_IMAGE),
+        OTHER,
+        STUCK,
         resize=None,
-        problem="no image. It uses its previous image again, and its items are kept. Correct the image. To try the "
-        "same image again, set the previous one first. To replace the pods and lose their items, set it",
+        problem="ImageUnavailable: Pod cache-0: no image. It uses its previous image again, and its items are kept. "
+        "Correct the image. To try the same image again, set the previous one first. To replace the pods and lose "
+        "their items, set it",
     ),
     "an image that failed, of a pod whose images admission replaces": State(
-        mirrored(created(0, BEFORE, record=UpdateRecord(NEW, failed="no image"))),
-        "cannot be updated",
-        target=OTHER,
+        mirrored(created(0, BEFORE, record=NO_IMAGE)),
+        OTHER,
+        STUCK,
         problem="When this pod was created, the cluster's admission replaced the image memcached:1 with "
         "mirror/memcached:1, but it does not replace images of existing pods. Correct the image if it does not exist. "
         "To replace the pods and lose their items, set it",
     ),
+    "an image of another revision that failed": State(
+        created(0, BEFORE, record=replace(NO_IMAGE, revision="cache-bad")), OTHER, UPDATING, "updated"
+    ),
+    **{
+        f"a corrected image, with {resize.name}": State(
+            created(0, BEFORE, record=replace(FAILED, revision="cache-bad", before=None, failed="no image")),
+            changed(image="memcached:3"),
+            UPDATING,
+            "updated",
+            resize=resize,
+        )
+        for resize in Resize
+    },
 }
 
 
@@ -353,7 +380,9 @@ def test_pod_of_a_slot(state: State) -> None:
     assert found.doing == ({"cache-0": state.doing} if state.doing else {})
     assert kind(found.step) == (f"cache-0 {state.step}" if state.step else "")
     assert (found.must_finish, found.requeue_after) == (state.finishes, state.after)
-    assert [state.problem in problem.message for problem in found.problems] == ([True] if state.problem else [])
+    assert [state.problem in f"{problem.reason}: {problem.message}" for problem in found.problems] == (
+        [True] if state.problem else []
+    )
     assert found.complete is not bool(state.doing)
 
 
@@ -379,7 +408,6 @@ def test_pod_that_waits_for_others_is_not_reported() -> None:
 
 RUNNING = created(0, BEFORE)
 COLD = just_unready(RUNNING)
-STOPPED: dict[str, Any] = {"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "ready": False}
 BROKEN: dict[str, tuple[Object, float | None]] = {
     "ready": (RUNNING, None),
     "all run and serve, as with a cold cache": (COLD, 600 + 900 - 60),
@@ -414,11 +442,6 @@ STARTED: dict[str, tuple[Object, bool]] = {
 @pytest.mark.parametrize(("pod", "expected"), STARTED.values(), ids=STARTED.keys())
 def test_container_that_never_ran(pod: Object, expected: bool) -> None:
     assert facts(pod, BEFORE).has_nothing_to_lose is expected
-
-
-def test_pod_whose_agent_never_ran_keeps_its_items() -> None:
-    pod = with_status(created(0, BEFORE), "agent", **STOPPED)
-    assert kind(decided(changed(agent="agent:2"), pod).step) == "cache-0 updated"
 
 
 FLIGHT = UpdateRecord("cache-middle", LATER, {"memcached": IMAGE})

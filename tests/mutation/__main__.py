@@ -1,9 +1,9 @@
 """Change the product in one place at a time, and report which level of tests detects it.
 
 A mutant changes one place, or is one that tests/faults/mutants.yaml names. On each level, the tests that execute its
-lines run: of the simulation, at most --cases of them. If the lines are executed on import, unit tests that execute any
-line of the file run next, then those in the package's test folders. The integration tests do not run: they need a
-control plane. To compare two checkouts, or a checkout with the stored matrix, run:
+lines run: of the cases of the simulation, at most --cases of them. If the lines are executed on import, unit tests that
+execute any line of the file run next, then those in the package's test folders. The integration tests do not run: they
+need a control plane. To compare two checkouts, or a checkout with the stored matrix, run:
 
   python -m mutation --tests OLD --out old.jsonl
   python -m mutation --tests NEW --out new.jsonl --mutants old.jsonl

@@ -16,6 +16,8 @@ FOLDERS = (
 """Folders of tests/unit with tests of the product, with those inside them; the last one without."""
 FOLDERS_OF_API = ("api", "crds", "webhooks")
 CASES = "tests/simulation/test_cases.py"
+SCENARIOS = ("tests/simulation/test_lists.py", "tests/simulation/test_statuses.py")
+"""Tests of the simulation about what no case reaches."""
 LEVELS = ("unit", "simulation")
 SLOW = 0.01
 """Share of the time of all tests. A test that takes longer runs only if it executes the lines of a mutant."""
@@ -27,7 +29,7 @@ Groups = list[list[str]]
 def files_of(level: str, tree: Path) -> list[str]:
     """The files of the tests of a level, in a checkout."""
     if level == "simulation":
-        return [CASES]
+        return [CASES, *SCENARIOS]
     patterns = (f"tests/unit/{each}/{'' if each == '.' else '**/'}test_*.py" for each in FOLDERS)
     return [str(file.relative_to(tree)) for pattern in patterns for file in sorted(tree.glob(pattern))]
 
@@ -64,14 +66,18 @@ def _folders(path: Path) -> tuple[str, ...]:
 
 
 def cases(baseline: Baseline, lines: Masks, case: str, chosen: Chosen) -> Groups:
-    """Some that execute the lines, else the file if these are executed on import; first the one with this name."""
+    """Some that execute the lines, else the file if these are executed on import; first the one with this name.
+
+    Then all scenarios that execute them.
+    """
     tests = baseline.tests
     first = [name for name, test in tests.items() if executes(test.lines, lines)]
     if not first and baseline.is_imported(lines):
         first = [name for name, test in tests.items() if not lines.keys().isdisjoint(test.lines)]
-    kept = set(spread(first, chosen))
+    scenarios = [name for name in first if name.startswith(SCENARIOS)]
+    kept = set(spread(set(first) - set(scenarios), chosen))
     named = [name for name in tests if case and name.endswith(f"[{case}]")]
-    return [[*named, *(name for name in tests if name in kept and name not in named)]]
+    return [[*named, *(name for name in tests if name in kept and name not in named), *scenarios]]
 
 
 def spread(tests: Iterable[str], chosen: Chosen) -> list[str]:

@@ -143,12 +143,13 @@ class World:
 Scenario = Callable[[World], Awaitable[None]]
 
 
-def run(scenario: Scenario, *, election: bool = False, seed: int = 0) -> World:
-    """Run a scenario after the start of an operator."""
+def run(scenario: Scenario, *arguments: str, election: bool = False, seed: int = 0) -> World:
+    """Run a scenario after the start of an operator, with further arguments."""
 
     async def work() -> World:
         plane = SimulatedPlane(seed)
-        settings = Settings(sync_period=LONG_SYNC_PERIOD, arguments=("--leader-elect",) if election else ())
+        options = (*arguments, "--leader-elect") if election else arguments
+        settings = Settings(sync_period=LONG_SYNC_PERIOD, arguments=options)
         async with plane.sandbox(NAMESPACE, settings) as sandbox:
             world = World(plane, sandbox)
             with slow_pods(world.held):

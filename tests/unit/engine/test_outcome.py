@@ -154,18 +154,39 @@ def test_status_is_written_only_to_the_object_that_was_read(monkeypatch: pytest.
     assert uids == [memcached()["metadata"]["uid"]]
 
 
-def test_everything_about_a_deleted_object_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    forgotten: list[Any] = []
+def tables_with_object(reconciler: Reconciler, *parts: str) -> set[str]:
+    """Names of the tables of these parts of a reconciler that contain the object."""
+    fields: list[dict[str, Any]] = [vars(vars(reconciler)[part]) for part in parts]
+    tables = [each for part in fields for each in part.items()]
+    return {name for name, table in tables if isinstance(table, dict | set) and KEY in table}
 
-    def forget(self: object, key: Key) -> None:
-        forgotten.append((type(self).__name__, key))
 
+def test_everything_about_a_deleted_object_is_forgotten() -> None:
+    """A later object of the same name inherits nothing."""
     cache = whole_store()
     _, reconciler = reconciled(kind_of(Plan(()), []), cache=cache)
+    parts = ("_queue", "_status", "_causes", "_disruptions", "_strays")
+    for part, table in zip(parts, ("_failures", "_changed_at", "_states", "_kept", "_since"), strict=True):
+        vars(vars(reconciler)[part])[table][KEY] = "known"
+    vars(reconciler)["_status"].begin_rollout(KEY)
     cache.remove(KEY, 10**9)
-    monkeypatch.setattr(Causes, "forget", forget)
     asyncio.run(reconciler.reconcile(KEY))
-    assert forgotten == [("Causes", KEY)]
+    assert tables_with_object(reconciler, *parts) <= {"_due"}, "a reconcile that was due finds no object"
+
+
+def test_state_of_an_object_that_is_deleted_during_a_status_patch_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memcached_operator.engine.reporting.writer.STATUS_PERIOD", 0.0)
+    writes = count()
+
+    def status(*_: object) -> DesiredStatus:
+        return DesiredStatus({"conditions": [], "observedGeneration": next(writes)})
+
+    api, reconciler = reconciled(replace(kind_of(Plan(()), []), status=status))
+    assert tables_with_object(reconciler, "_status")
+    api.objects.clear()
+    asyncio.run(reconciler.reconcile(KEY))
+    assert api.verbs()[-2:] == ["status", "get"]
+    assert not tables_with_object(reconciler, "_status")
 
 
 def test_object_is_reconciled_again_when_its_status_may_change() -> None:

@@ -195,6 +195,7 @@ def test_child_that_a_policy_modified_is_applied_when_the_intent_changes() -> No
     assert owner.api.verbs() == ["apply"]
     owner.apply(child(minReadySeconds=3))
     assert owner.spec == {"minReadySeconds": 3}
+    assert not vars(owner.applier)["_ineffective"], "it had an effect"
 
 
 def test_child_that_a_policy_modified_is_applied_when_only_a_node_port_changes() -> None:
@@ -280,43 +281,12 @@ def test_failed_write_is_not_retried_at_each_event() -> None:
     assert [[error.retry_after for error in outcome.errors] for outcome in outcomes] == [[7.0], *[[None]] * 4]
 
 
-def test_failed_write_is_retried_after_the_cooldown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memcached_operator.engine.writes.failed_requests.COOLDOWN", 0)
-    owner = Owner()
-    owner.api.hooks["apply"].append(raising(BROKEN))
-    owner.apply(child(minReadySeconds=3))
-    assert owner.apply(child(minReadySeconds=3)).errors == []
-    assert owner.spec == {"minReadySeconds": 3}
-
-
 def test_new_intent_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:
     owner = Owner()
     owner.api.hooks["apply"].append(raising(UNAVAILABLE))
     owner.apply(child(minReadySeconds=3))
     assert owner.apply(child(minReadySeconds=4)).errors == []
     assert owner.spec == {"minReadySeconds": 4}
-
-
-@pytest.mark.parametrize("code", [404, 409])
-def test_deletion_succeeds_if_the_child_no_longer_exists(code: int) -> None:
-    owner = Owner()
-
-    def delete_and_reject() -> None:
-        """For example: our deletion succeeded, but its response was lost."""
-        del owner.api.objects[DEPLOYMENT]
-        raise ApiError(code, "", "not found")
-
-    owner.api.hooks["delete"].append(delete_and_reject)
-    assert owner.apply().errors == []
-    assert owner.cache.get(DEPLOYMENT) is None
-
-
-@pytest.mark.parametrize("code", [404, 409])
-def test_deletion_fails_if_the_child_still_exists(code: int) -> None:
-    owner = Owner()
-    owner.api.always["delete"] = raising(ApiError(code, "", "not found"))
-    assert [error.code for error in owner.apply().errors] == [code]
-    assert owner.cache.get(DEPLOYMENT) is not None
 
 
 def test_failed_deletion_is_not_retried_at_each_event() -> None:
@@ -327,17 +297,6 @@ def test_failed_deletion_is_not_retried_at_each_event() -> None:
     assert [len(outcome.errors) for outcome in outcomes] == [1, 1, 1]
     owner.api.always.clear()
     assert owner.apply(child(minReadySeconds=2)).errors == []
-
-
-def test_change_of_only_the_number_of_pods_is_one_patch() -> None:
-    owner = Owner(applied=False)
-    owner.apply(child(minReadySeconds=1, replicas=1))
-    owner.api.calls.clear()
-    for replicas in (2, 5):
-        assert owner.apply(child(minReadySeconds=1, replicas=replicas)).wrote
-    assert (owner.api.verbs(), owner.spec) == (["scale", "scale"], {"minReadySeconds": 1, "replicas": 5})
-    assert not owner.apply(child(minReadySeconds=1, replicas=5)).wrote
-    assert owner.api.verbs() == ["scale", "scale"]
 
 
 def test_new_number_of_pods_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:

@@ -290,22 +290,6 @@ def test_object_without_need_lists_nothing() -> None:
     assert (api.lists, len(planned)) == ([], 1)
 
 
-@pytest.mark.parametrize("selector", [{}, {"matchLabels": {"a": "b"}}], ids=["selected", "not selected"])
-def test_plan_knows_the_budgets(selector: Object) -> None:
-    api = Listing(budgets=[budget("theirs", selector=selector)])
-    found, _, planned = reconciler(api, podDisruptionBudget={})
-
-    async def reconciled() -> None:
-        for _ in range(3):
-            await found.reconcile(KEY)
-
-    asyncio.run(reconciled())
-    assert api.lists == [POD_DISRUPTION_BUDGETS.plural]
-    assert [[each.name for each in snapshot.other_budgets.budgets] for snapshot in planned] == [["theirs"]] * 3
-    created = Key(POD_DISRUPTION_BUDGETS, "test", "cache") in api.objects
-    assert created == (selector != {})
-
-
 def test_object_that_changes_while_budgets_are_listed_is_reconciled_again() -> None:
     api = Listing()
     found, queue, planned = reconciler(api, podDisruptionBudget={})

@@ -124,6 +124,17 @@ def test_status_of_a_budget_of_ours_enqueues_nothing() -> None:
     )[1:] == [[], ["one"]]
 
 
+@pytest.mark.parametrize("namespaces", [(), ("test",)])
+def test_objects_of_a_kind_that_waits_for_lists_are_not_enqueued(namespaces: tuple[str, ...]) -> None:
+    async def run() -> int:
+        manager = Manager(Api().client, [memcached(Images("example.com/memcached:1"))], namespaces)
+        vars(manager)["_starting"].add((MEMCACHEDS, *(namespaces or (None,))))
+        manager.handle_event(MEMCACHEDS, "updated", builders.memcached())
+        return len(vars(manager)["_queue"])
+
+    assert asyncio.run(run()) == 0
+
+
 def test_only_custom_resources_are_watched_without_a_label() -> None:
     manager = Manager(cast("ApiClient", Api()), [memcached(Images("example.com/memcached:1")), appservice()])
     reflectors = vars(manager)["_reflectors"]

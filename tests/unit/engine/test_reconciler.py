@@ -388,16 +388,3 @@ def test_large_objects_are_reconciled_one_at_a_time_and_delay_no_small_ones(monk
     monkeypatch.setattr(Api, "create", slow_create)
     large = [memcached(name, uid=name, image="x" * MAX_LARGE) for name in "ab"]
     run_scenario(api, scenario, *large, memcached("small"), plan=child_named_after_owner, workers=3)
-
-
-def test_deleted_or_terminating_object_is_not_reconciled() -> None:
-    api = Api()
-    terminating = memcached()
-    terminating["metadata"]["deletionTimestamp"] = "now"
-
-    async def scenario(queue: Queue[Key]) -> None:
-        queue.add(Key(MEMCACHEDS, "test", "deleted"))
-        await asyncio.sleep(0.1)
-
-    run_scenario(api, scenario, terminating)
-    assert api.calls == []

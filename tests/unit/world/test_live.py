@@ -74,10 +74,6 @@ def test_children_of_a_new_object_are_created_without_a_live_read() -> None:
     assert requests(new, new)[:2] == ["create", "status"]
 
 
-def test_reconcile_ends_if_the_object_of_a_status_write_does_not_exist() -> None:
-    assert requests(None, memcached()) == ["create", "status", "get"]
-
-
 def test_live_read_restores_an_object_that_a_list_missed() -> None:
     api, cache = Api(), whole_store()
     api.objects[KEY] = CACHED

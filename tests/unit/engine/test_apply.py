@@ -191,7 +191,7 @@ def test_child_that_a_policy_modifies_is_not_applied_repeatedly() -> None:
 
 def test_child_that_a_policy_modified_is_applied_when_the_intent_changes() -> None:
     owner = limited_owner()
-    owner.apply(child(minReadySeconds=8))
+    assert owner.apply(child(minReadySeconds=8)).wrote
     assert owner.api.verbs() == ["apply"]
     owner.apply(child(minReadySeconds=3))
     assert owner.spec == {"minReadySeconds": 3}
@@ -287,6 +287,28 @@ def test_new_intent_does_not_wait_for_the_cooldown_of_a_failed_one() -> None:
     owner.apply(child(minReadySeconds=3))
     assert owner.apply(child(minReadySeconds=4)).errors == []
     assert owner.spec == {"minReadySeconds": 4}
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_deletion_succeeds_if_the_child_no_longer_exists(code: int) -> None:
+    owner = Owner()
+
+    def delete_and_reject() -> None:
+        """For example: our deletion succeeded, but its response was lost."""
+        del owner.api.objects[DEPLOYMENT]
+        raise ApiError(code, "", "not found")
+
+    owner.api.hooks["delete"].append(delete_and_reject)
+    assert owner.apply().errors == []
+    assert owner.cache.get(DEPLOYMENT) is None
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_deletion_fails_if_the_child_still_exists(code: int) -> None:
+    owner = Owner()
+    owner.api.always["delete"] = raising(ApiError(code, "", "not found"))
+    assert [error.code for error in owner.apply().errors] == [code]
+    assert owner.cache.get(DEPLOYMENT) is not None
 
 
 def test_failed_deletion_is_not_retried_at_each_event() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from memcached_operator.engine.writes import apply as module
+from memcached_operator.engine.writes.apply import Applier
 from memcached_operator.engine.writes.reverts import Reverts
 from memcached_operator.kube.client import JSON_PATCH
 from memcached_operator.kube.resource import Key, Object
@@ -37,6 +38,18 @@ def test_only_the_known_version_of_a_service_is_applied(key: Key, changed: bool,
     assert (outcome.problems, outcome.errors) == ([], [])
     assert owner.api.verbs() == verbs
     assert owner.api.objects[key]["spec"] == spec
+
+
+@pytest.mark.parametrize(("kind", "is_rival"), [("Memcached", True), ("ConfigMap", False)])
+def test_other_owner_is_a_rival_if_this_operator_reconciles_it(kind: str, is_rival: bool) -> None:
+    owner = Owner()
+    owner.applier = Applier(owner.api.client, owner.cache, {(KIND.resource.group, "Memcached")})
+    version = KIND.resource.api_version if is_rival else "v1"
+    theirs = {"apiVersion": version, "kind": kind, "name": "other", "uid": "other", "controller": True}
+    owner.api.put(DEPLOYMENT, owner.api.objects[DEPLOYMENT], ownerReferences=[theirs])
+    owner.observe()
+    (problem,) = owner.apply(child(minReadySeconds=2)).problems
+    assert ("for only one of the two" in problem.message) is is_rival
 
 
 def restore_copy(owner: Owner, references: list[Object]) -> None:

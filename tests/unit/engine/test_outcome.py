@@ -138,6 +138,37 @@ def test_deferred_status_is_remembered_until_it_is_written_or_its_object_deleted
         assert (KEY in vars(vars(reconciler)["_status"])["_rollouts"]) == (end == "written")
 
 
+def test_rollout_ends_with_the_status_that_reports_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod that is not available for a moment afterwards is not the end of another one."""
+    monkeypatch.setattr("memcached_operator.engine.reporting.writer.STATUS_PERIOD", 0.0)
+    writes = count()
+
+    def status(*_: object) -> DesiredStatus:
+        condition = {"type": "Progressing", "status": "False", "reason": "RolloutComplete", "message": ""}
+        return DesiredStatus({"conditions": [condition], "observedGeneration": next(writes)})
+
+    _, reconciler = reconciled(replace(kind_of(Plan(()), []), status=status))
+    vars(reconciler)["_status"].begin_rollout(KEY)
+    asyncio.run(reconciler.reconcile(KEY))
+    assert not vars(vars(reconciler)["_status"])["_rollouts"]
+
+
+def test_object_that_changes_before_its_status_is_written_is_reconciled_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store ignores the event of that change, because the reply to the status has it."""
+    monkeypatch.setattr("memcached_operator.engine.reporting.writer.STATUS_PERIOD", 0.0)
+    writes = count()
+
+    def status(*_: object) -> DesiredStatus:
+        return DesiredStatus({"conditions": [], "observedGeneration": next(writes)})
+
+    api, reconciler = reconciled(replace(kind_of(Plan(()), []), status=status))
+    api.hooks["status"].append(lambda: api.objects.update({KEY: api.put(KEY, api.objects[KEY], generation=2)}))
+    assert asyncio.run(reconciler.reconcile(KEY)) == "requeue_after"
+    assert vars(vars(reconciler)["_queue"])["_due"][KEY] == pytest.approx(time.monotonic(), abs=3)
+
+
 def test_status_is_written_only_to_the_object_that_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
     uids: list[str] = []
     patch = Api.patch

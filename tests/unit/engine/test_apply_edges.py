@@ -52,6 +52,21 @@ def test_other_owner_is_a_rival_if_this_operator_reconciles_it(kind: str, is_riv
     assert ("for only one of the two" in problem.message) is is_rival
 
 
+def test_field_that_another_client_changes_before_the_child_is_scaled_is_restored() -> None:
+    """It must not be mistaken for the effect of a policy, for which nothing is written again."""
+    owner = Owner()
+    owner.apply(child(minReadySeconds=1, replicas=1))
+    live = owner.api.objects[DEPLOYMENT]
+    changed = {**live, "spec": {**live["spec"], "minReadySeconds": 9}}
+
+    def change() -> None:
+        owner.api.put(DEPLOYMENT, changed)
+
+    owner.api.hooks["scale"].append(change)
+    owner.apply(child(minReadySeconds=1, replicas=2))
+    assert owner.spec == {"minReadySeconds": 1, "replicas": 2}
+
+
 def restore_copy(owner: Owner, references: list[Object]) -> None:
     """Let another client have created the child, with these owner references."""
     managed: list[Object] = [

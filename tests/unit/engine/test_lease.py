@@ -59,6 +59,7 @@ class Api:
     lease: Object | None = None
     unreachable: bool = False
     failures: int = 0
+    unanswered: int = 0
     requests: int = 0
     version: int = field(default=0)
 
@@ -91,6 +92,9 @@ class Api:
         self._connect()
         self.version += 1
         self.lease = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self.version)}}
+        if self.unanswered:
+            self.unanswered -= 1
+            await asyncio.Event().wait()
         self.now += self.delay
 
 
@@ -132,6 +136,25 @@ def test_renewed_lease_duration_starts_with_the_request(api: Api) -> None:
     asyncio.run(run())
     # The renewal started at 100; the response arrived at 104.
     assert api.now == 100.0 + module.RENEW_DEADLINE
+
+
+def test_renewal_without_a_response_ends_at_the_deadline(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RENEW_DEADLINE", 0.2)
+
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unanswered = 1
+        started = asyncio.get_running_loop().time()
+        holding = asyncio.create_task(lease.renew())
+        await asyncio.sleep(0.1)
+        api.unreachable, api.now = True, api.now + 0.2
+        async with asyncio.timeout(5):
+            with pytest.raises(LeaseLostError):
+                await holding
+        assert asyncio.get_running_loop().time() - started >= 0.2
+
+    asyncio.run(run())
 
 
 def test_paused_leader_does_not_hold_the_lease_even_before_it_reads_it(api: Api) -> None:
@@ -281,3 +304,16 @@ def test_slower_candidate_waits_although_the_lease_is_deleted(api: Api, monkeypa
         assert await candidate.try_acquire_or_renew(5)
 
     asyncio.run(run())
+
+
+def test_release_that_cannot_be_written_is_an_error_and_keeps_the_lease(api: Api) -> None:
+    async def run() -> None:
+        lease = lease_of(api)
+        await lease.acquire()
+        api.unreachable = True
+        with pytest.raises(ApiError, match="cannot be reached"):
+            await lease.release()
+
+    asyncio.run(run())
+    assert api.lease is not None
+    assert holder_of(api.lease) == "me"

@@ -7,9 +7,18 @@ import pytest
 from integration.control_plane import ControlPlane, until
 from integration.pods import STRATEGIC_PATCH
 from memcached_operator.kube.client import JSON, ApiError
-from memcached_operator.kube.resource import PODS, STATEFULSETS, Object
+from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS, Object
 from support.kube import kubectl
-from support.kubernetes import LOWER_MEMORY, RATCHETING, UNAVAILABLE_SLOTS, Difference
+from support.kubernetes import (
+    CLAIMS,
+    FILE_KEYS,
+    LOWER_MEMORY,
+    RATCHETING,
+    RESIZE,
+    UNAVAILABLE_SLOTS,
+    USER_NAMESPACES,
+    Difference,
+)
 
 pytestmark = pytest.mark.server
 
@@ -34,6 +43,13 @@ def error_of(plane: ControlPlane, method: str, path: str, body: Object, content_
     except ApiError as error:
         return error.message
     return ""
+
+
+def resizes(plane: ControlPlane, namespace: str) -> bool:
+    """Whether pods have a subresource for resizes."""
+    del namespace
+    served = plane.call(lambda client: client.request("GET", "/api/v1"))
+    return "pods/resize" in [each["name"] for each in served["resources"]]
 
 
 def lowers_memory(plane: ControlPlane, namespace: str) -> bool:
@@ -65,12 +81,47 @@ def keeps_unavailable_slots(plane: ControlPlane, namespace: str) -> bool:
     return "maxUnavailable" in stored["spec"]["updateStrategy"]["rollingUpdate"]
 
 
+def keeps(**specs: Object) -> Probe:
+    """A probe: whether a Deployment keeps each of these words, given with a spec of pods that has it; all or none."""
+
+    def kept(plane: ControlPlane, namespace: str, word: str, spec: Object) -> bool:
+        kind = {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind}
+        template = {"metadata": {"labels": LABELS}, "spec": {"containers": [container(64)], **spec}}
+        workload: Object = {"selector": {"matchLabels": LABELS}, "template": template}
+        body = {**kind, "metadata": {"name": "cache", "namespace": namespace}, "spec": workload}
+        return not plane.rejects(DEPLOYMENTS, body) and f"'{word}'" in str(plane.would_create(DEPLOYMENTS, body))
+
+    def probe(plane: ControlPlane, namespace: str) -> bool:
+        (found,) = {kept(plane, namespace, word, spec) for word, spec in specs.items()}
+        return found
+
+    return probe
+
+
+UNMASKED: Object = {"hostUsers": False, "containers": [{**container(64), "securityContext": {"procMount": "Unmasked"}}]}
+FROM_FILE: Object = {
+    "volumes": [{"name": "all", "emptyDir": {}}],
+    "containers": [
+        {
+            **container(64),
+            "env": [{"name": "A", "valueFrom": {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}}],
+        }
+    ],
+}
 PROBES: Mapping[Difference, Probe] = {
+    RESIZE: resizes,
     RATCHETING: always_ratchets,
     LOWER_MEMORY: lowers_memory,
+    USER_NAMESPACES: keeps(
+        hostUsers={"hostUsers": False},
+        supplementalGroupsPolicy={"securityContext": {"supplementalGroupsPolicy": "Strict"}},
+        Unmasked=UNMASKED,
+    ),
+    CLAIMS: keeps(resourceClaims={"resourceClaims": [{"name": "gpu", "resourceClaimName": "theirs"}]}),
+    FILE_KEYS: keeps(fileKeyRef=FROM_FILE),
     UNAVAILABLE_SLOTS: keeps_unavailable_slots,
 }
-"""By the difference. The tests of rules, policies, placing and resizes in place show the others."""
+"""By the difference. The tests of rules and of placing show the others."""
 
 
 @pytest.mark.usefixtures("kubeconfig")

@@ -40,7 +40,7 @@ def lists(world: World, resource: str = "*") -> list[Entry]:
 
 @contextmanager
 def missing(world: World, resource: Resource) -> Generator[None]:
-    """The CRD of a resource is not installed."""
+    """The API server does not serve a resource: it is in no list of resources, and lists of it fail."""
     (active,) = world.sandbox.proxy.inject(Rule(f"list {resource.plural}", Reject(404, "NotFound")))
     with unserved(resource):
         yield
@@ -88,7 +88,7 @@ def test_children_are_listed_after_the_kinds(kind: str) -> None:
 
 
 CHILDREN: Final = (DEPLOYMENTS, SERVICES, POD_DISRUPTION_BUDGETS, PODS, MEMCACHEDPROXIES)
-"""Also those that name an object, which is not a child."""
+"""Resources of children, and MemcachedProxies, which name an object without being its child."""
 
 
 @pytest.mark.parametrize("resource", CHILDREN, ids=lambda resource: resource.plural)
@@ -147,8 +147,10 @@ def test_optional_resource_that_a_resync_finds_missing_is_used_again() -> None:
     async def scenario(world: World) -> None:
         await monitored(world)
         with missing(world, POD_MONITORS):
-            await world.sandbox.delete(POD_MONITORS, "cache")
             await asyncio.sleep(1.2 * LONG_SYNC_PERIOD)
+            await world.sandbox.delete(POD_MONITORS, "cache")
+            await asyncio.sleep(SETTLED)
+            assert not is_monitored(world)
             assert is_ready(world.get(MEMCACHEDS, "cache"))
         for stream in world.sandbox.proxy.open_watches(POD_MONITORS.plural):
             await stream.interrupt()
@@ -160,10 +162,12 @@ def test_optional_resource_that_a_resync_finds_missing_is_used_again() -> None:
 
 def test_rights_that_are_missing_in_one_namespace_concern_no_other_one() -> None:
     async def scenario(world: World) -> None:
+        await world.sandbox.operator.stop()
+        world.sandbox.operator.start()
         await monitored(world)
         await world.sandbox.delete(POD_MONITORS, "cache")
         await asyncio.sleep(SETTLED)
         assert is_monitored(world)
-        assert "memcacheds of other" in world.sandbox.operator.log_text()
+        assert "cannot list or watch memcacheds of other" in world.sandbox.operator.log_text()
 
     run(scenario, f"--watch-namespaces={NAMESPACE},other")

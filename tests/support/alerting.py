@@ -1,4 +1,4 @@
-"""Series for which alerts fire or stay silent. `support.promtool` evaluates the rules over them.
+"""Series for which alerts fire or stay silent. tests/integration/test_alerts.py evaluates the rules over them.
 
 Each case starts from a healthy cache and a healthy operator. It lists every alert that fires at its end, so each case
 also tests that all other alerts are silent.

@@ -54,7 +54,11 @@ RULES: Final[Table] = (
             ("557Mi", {"maxConnections": 65536}, "must be at least 663Mi, because spec.cache.memory is derived"),
             ("2467Mi", {"maxItemSize": "1Gi"}, "must be at least 2846Mi, because spec.cache.memory is derived"),
             ("253Mi", {"memory": "64Mi", **HASH_TABLE}, "at least 254Mi for", "4 threads, with -o hashpower in", RAISE),
-            ("192Mi", HASH_TABLE, "must be at least 193Mi, because spec.cache.memory is derived"),
+            (
+                "192Mi",
+                {"extraArgs": ["-o hashpower=24"]},
+                "must be at least 193Mi, because spec.cache.memory is derived",
+            ),
         )
     ),
     at("cache.maxItemSize", "1100Ki", "must be a multiple of 512Ki"),

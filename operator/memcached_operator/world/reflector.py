@@ -139,7 +139,8 @@ async def _list_and_watch(
         started = time.monotonic()
         reason, min_delay, failed = "closed early", 0.0, False
         try:
-            if not reflector.version:
+            # An event that comes after a list which found no such resource has set the version again.
+            if reflector.missing or not reflector.version:
                 await list_func(reflector)
                 started = time.monotonic()
             if reflector.missing:

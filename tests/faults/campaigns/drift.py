@@ -181,10 +181,16 @@ async def adopted_unseen(sandbox: Sandbox, _: References, child: Child, spec: Ma
     found = await sandbox.get(child.resource, child.own_name) or {}
     sandbox.proxy.hold(child.resource.plural)
     await adopt(sandbox, child, found)
+    adopted = await sandbox.get(child.resource, child.own_name) or {}
     await sandbox.change(child.owner, VICTIM, first, {**first, **spec})
     await wait_for_reason(sandbox, child.owner, c.CONFLICT)
     live = await sandbox.get(child.resource, child.own_name) or {}
-    sandbox.check(live["spec"] == found["spec"], "another owner's object was changed")
+    sandbox.check(_written(live) == _written(adopted), "another owner's object was changed")
+
+
+def _written(obj: Object) -> list[Any]:
+    """The parts of an object that clients write."""
+    return [obj["spec"], *(obj["metadata"].get(name) for name in ("labels", "annotations", "ownerReferences"))]
 
 
 async def changed_while_scaled(sandbox: Sandbox, references: References, child: Child) -> None:

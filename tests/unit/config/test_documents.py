@@ -1,9 +1,10 @@
 """Links in the documentation lead to a page or a heading, and its examples are valid."""
 
+import ast
 import re
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import click
 import pytest
@@ -95,3 +96,19 @@ def test_every_flag_is_documented(command: click.Command) -> None:
     text = (ROOT / "docs/operating.md").read_text()
     flags = {option.opts[0] for option in command.params} - {"--version", "--help"}
     assert [flag for flag in sorted(flags) if f"`{flag}`" not in text] == []
+
+
+def test_named_tests_exist() -> None:
+    named: dict[str, set[str]] = {}
+    for page in PAGES:
+        for file, test in re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page.read_text()):
+            named.setdefault(file, set()).add(test)
+    for file, tests in named.items():
+        functions = {node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if is_function(node)}
+        assert (file, tests - functions) == (file, set())
+    assert len(named) >= 20
+
+
+def is_function(node: ast.AST) -> TypeGuard[ast.FunctionDef]:
+    """True for a function."""
+    return isinstance(node, ast.FunctionDef)

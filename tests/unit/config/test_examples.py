@@ -15,7 +15,9 @@ import pytest
 import yaml
 
 from crds.crd import definition
+from memcached_api.memcached.memory import MEBIBYTE
 from memcached_api.memcached.types import MEMCACHED
+from memcached_api.quantity import parse_quantity
 from memcached_api.registry import KINDS
 from memcached_webhooks.kinds.memcached import warnings
 from pages.commands import blocks
@@ -27,6 +29,8 @@ from unit.config.test_documents import unknown
 FOREIGN_KINDS = {"Secret", "HorizontalPodAutoscaler", "Issuer", "Certificate"}
 """The kinds of objects in the examples that are not ours."""
 OTHER_KINDS = {kind.name: kind for kind in KINDS if kind != MEMCACHED}
+OVERHEAD = 60
+"""Bytes of each item beside key and value, in docs/sizing.md."""
 
 
 def parse_ini(text: str) -> None:
@@ -39,6 +43,12 @@ def parse_yaml(text: str) -> None:
     assert all(document for document in yaml.safe_load_all(text))
 
 
+ITEMS = re.compile(
+    r"`memory: (\w+)`[^|]*\| Enough for ([\d,]+) [a-z ]+ of ([\d.]+) (\w+)\. "
+    r"The estimate adds \[about 60 bytes\]\(\S+\) to each item and 10 % to the total"
+    r"(?:, and divides the total among (\d+) pods)?\."
+)
+"""A row such as `memory: 80Mi` | Enough for 100,000 sessions of 2 KiB. The estimate adds about 60 bytes to each …"""
 PARSERS: dict[str, Callable[[str], object]] = {"yaml": parse_yaml, "python": ast.parse, "ini": parse_ini}
 OTHERS = {"php", "ruby", "nginx", "perl", "sh", "console", "promql"}
 """The languages of blocks that this test does not parse. tests/clients runs PHP and Ruby."""
@@ -107,6 +117,19 @@ def needs_of(name: str, memory: str, cpu: str, *, alone: bool) -> str:
         return f"| `{name}` | {memory} | {cpu} |"
     one = memory.startswith("1 × ")
     return f"request{'s' * one} {memory.removeprefix('1 × ')} of memory and {cpu.removeprefix('1 × ')} of CPU"
+
+
+@example
+def test_memory_follows_from_the_number_of_items(folder: Path) -> None:
+    """By the rule in docs/sizing.md."""
+    manifest = (folder / "memcached.yaml").read_text()
+    found = ITEMS.findall(examples.readme(folder))
+    assert len(found) == examples.readme(folder).count("60 bytes")
+    for memory, number, size, unit, pods in found:
+        value = float(size) * {"B": 1, "KiB": 2**10, "MiB": MEBIBYTE}[unit]
+        total = int(number.replace(",", "")) * (value + OVERHEAD) * 1.1 / int(pods or 1)
+        assert 0.85 <= total / float(parse_quantity(memory)) <= 1
+        assert f"memory: {memory}\n" in manifest
 
 
 @example

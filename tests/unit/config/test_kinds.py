@@ -4,7 +4,13 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from crds import config
+from crds.registered import REGISTERED
+from memcached_api.kind import Kind
 from memcached_api.registry import KINDS
 from unit.config.rendered import ROOT
 
@@ -52,3 +58,11 @@ def test_kinds_do_not_import_registrations_or_programs() -> None:
         user: {name.rpartition(".")[0] for name in names} & (REGISTRATIONS | PROGRAMS) for user, names in users.items()
     }
     assert {user: names for user, names in found.items() if names} == {}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_manually_written_configuration_does_not_name_a_kind(kind: Kind[Any]) -> None:
+    generated = {ROOT / path for path in config.files(REGISTERED, ROOT)}
+    written = {path for path in (ROOT / "config").rglob("*") if path.is_file()} - generated
+    names = re.compile(rf"\b({kind.plural}|{kind.name.lower()}-(admin|editor|viewer)-role)\b")
+    assert [str(path) for path in written if names.search(path.read_text())] == []

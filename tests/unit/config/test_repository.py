@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from cluster.versions import OLDEST_KUBERNETES
+from support import programs
 from unit.config.rendered import ROOT
 
 SOURCES = [path for root in ("agent", "api", "operator", "webhooks") for path in sorted((ROOT / root).rglob("*.py"))]
@@ -88,6 +89,35 @@ def test_each_image_contains_its_own_packages_only() -> None:
 def test_oldest_tested_kubernetes_is_min_kube_version() -> None:
     base = yaml.safe_load((ROOT / "config/manifests/bases/memcached-operator.clusterserviceversion.yaml").read_text())
     assert base["spec"]["minKubeVersion"] == OLDEST_KUBERNETES.removeprefix("v")
+
+
+def test_dependabot_updates_every_go_module_of_the_tools() -> None:
+    updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    directories = [
+        name for each in updates if each["package-ecosystem"] == "gomod" for name in each.get("directories", [])
+    ]
+    assert sorted(directories) == sorted(
+        f"/{path.parent.relative_to(ROOT)}" for path in ROOT.glob("tools/go/**/go.mod")
+    )
+
+
+def test_docs_name_the_tested_cert_manager() -> None:
+    module = (ROOT / "tools/go/cert-manager/go.mod").read_text()
+    (version,) = re.findall(r"github\.com/cert-manager/cert-manager v(\S+)", module)
+    for page in ("install-kubectl.md", "tls.md"):
+        assert f"cert-manager {version}" in (ROOT / "docs" / page).read_text()
+
+
+MAX_PICTURE_BYTES = 150 * 1024
+
+
+def test_repository_contains_only_text_and_small_pictures() -> None:
+    listed = programs.output(["git", "ls-files", "-z"], cwd=ROOT)
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    pictures = {path for path in paths if path.parent == ROOT / "docs/images" and path.suffix == ".png"}
+    assert [path.name for path in pictures if path.stat().st_size > MAX_PICTURE_BYTES] == []
+    paths = [path for path in paths if path not in pictures]
+    assert [str(path) for path in paths if path.is_file() and b"\0" in path.read_bytes()[:8192]] == []
 
 
 def test_desired_state_and_status_do_not_read_the_clock() -> None:

@@ -3,6 +3,8 @@
 from collections import Counter
 from pathlib import Path
 
+import yaml
+
 from pages.site.config import configuration, entries
 from pages.site.sources import MERMAID, page_names, repository_files, with_diagrams
 from unit.config.rendered import ROOT
@@ -29,3 +31,5 @@ def test_site_loads_nothing_from_other_hosts() -> None:
 def test_lock_of_the_site_names_no_registry() -> None:
     folder = Path("tools/pages/site/programs")
     assert "://" not in (ROOT / folder / "package-lock.json").read_text()
+    updates = yaml.safe_load((ROOT / ".github/dependabot.yml").read_text())["updates"]
+    assert f"/{folder}" in {each.get("directory") for each in updates if each["package-ecosystem"] == "npm"}

@@ -76,6 +76,16 @@ def test_what_ran_before_the_update_confirms_nothing(ran: Ran) -> None:
     assert (found.complete, found.step, found.requeue_after) == (False, None, 7)
 
 
+def test_arguments_that_were_removed_are_restored_before_memcached_runs() -> None:
+    """Without them, memcached does not start, so that nothing would confirm the restart."""
+    pod = created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}))
+    del pod["metadata"]["annotations"][ARGS]
+    found = decided(BEFORE, pod)
+    assert found.step is not None
+    assert found.must_finish
+    assert found.step.patch == {"metadata": {"annotations": {ARGS: "-c 1"}}}
+
+
 @pytest.mark.parametrize(("since", "after"), [(JUST_NOW, 17), (LATER, None)])
 def test_arguments_after_a_crash_are_confirmed_by_the_readiness_of_the_agent(since: str, after: float | None) -> None:
     pod = with_restart(created(0, BEFORE, NEW, UpdateRecord(NEW, LATER, {"memcached": ARGUMENTS}), ready=since), code=1)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -15,6 +15,8 @@ from memcached_operator.engine.reconciler import Reconciler
 from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.engine.reporting.reports import Report as Reported
 from memcached_operator.engine.runtime.queue import Queue
+from memcached_operator.engine.writes.apply import Applier
+from memcached_operator.engine.writes.result import Result
 from memcached_operator.engine.writes.reverts import Report, Reverts
 from memcached_operator.findings.finding import Intervention, Problem
 from memcached_operator.kube.resource import SERVICES, Key, Object, key_of
@@ -251,3 +253,25 @@ def test_reader_and_the_writer_of_events_run(monkeypatch: pytest.MonkeyPatch) ->
     reconciled_by = Reconciler(Api().client, whole_store(), Queue[Key]("test"), [kind_of(Plan(()), [])])
     asyncio.run(scenario())
     assert begun == {"Recorder", "Causes"}
+
+
+def test_object_that_is_being_deleted_is_not_planned() -> None:
+    """Another client's finalizer holds it."""
+    api, seen, known = Api(), list[tuple[Snapshot, Outcome]](), whole_store()
+    known.put(MEMCACHEDS, api.put(KEY, memcached(), deletionTimestamp="2030-01-01T00:00:00Z"))
+    reconciler = Reconciler(api.client, known, Queue[Key]("test"), [kind_of(Plan(()), seen)])
+    assert asyncio.run(reconciler.reconcile(KEY)) == "success"
+    assert (api.calls, seen) == ([], [])
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_rollout_begins_with_a_new_template(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = Result(rollouts=[Reported("RolloutStarted", "")] * number)
+
+    async def apply_all(*_: object) -> Result:
+        return result
+
+    monkeypatch.setattr(Applier, "apply_all", apply_all)
+    _, reconciler = reconciled(kind_of(Plan(()), []))
+    begun = cast("set[Key]", vars(vars(reconciler)["_status"])["_rollouts"])
+    assert len(begun) == number

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.stats import LOST, Statistics, Stats, gets, number
+from memcached_agent.memcached.stats import MISSING, Statistics, Stats, gets, number
 
 OVERHEAD: Final = 64
 """Bytes of an item besides its value, about: the header, a short key and the line end."""
-FREED: Final = ("evictions", "reclaimed", "crawler_reclaimed", "get_expired", "delete_hits", LOST[0])
+FREED: Final = ("evictions", "reclaimed", "crawler_reclaimed", "get_expired", "delete_hits", MISSING)
 """Counters of items that left memcached."""
 
 

@@ -18,8 +18,12 @@ MISSES: Final = ("get_misses", "touch_misses")
 memcached 1.6.18 to 1.6.45 counts `gat` like `touch`, and the hits of `mg` with the flag T, but not its misses.
 A `touch` therefore counts as a get. `cmd_get` and `cmd_touch` do not say which gets were hits.
 """
-LOST: Final = ("miss_from_extstore", "get_aborted_extstore")
-"""The gets among those hits that got no item: extstore no longer had it on its disk, or did not read it.
+MISSING: Final = "miss_from_extstore"
+"""The gets among those hits whose item extstore no longer had on its disk. memcached then removes the item."""
+ABORTED: Final = "get_aborted_extstore"
+"""The gets among those hits whose item extstore did not read."""
+LOST: Final = (MISSING, ABORTED)
+"""The gets among those hits that got no item.
 
 memcached 1.6.18 to 1.6.45 counts a hit when it finds the header in memory, before it reads the disk. It does not start
 reads if another key of the same request fails, or if the client closes the connection.

@@ -6,7 +6,7 @@ A sample is left out if memcached does not report its value, or reports somethin
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from memcached_agent.memcached.stats import Statistics, Stats, number
+from memcached_agent.memcached.stats import ABORTED, MISSING, Statistics, Stats, number
 from memcached_agent.metrics.exposition import Family, Labels, Metric
 
 MAX_VERSION_LENGTH: Final = 64
@@ -126,7 +126,7 @@ EXTSTORE_ONLY: Final = (
     counter("extstore_gets_oom_total", "get_oom_extstore", "Gets that failed because no memory was free to read."),
     Row(
         Metric("memcached_extstore_lost_gets_total", "counter", "Gets that count as hits and got no item, by reason."),
-        {"miss_from_extstore": (("reason", "missing"),), "get_aborted_extstore": (("reason", "aborted"),)},
+        {MISSING: (("reason", "missing"),), ABORTED: (("reason", "aborted"),)},
     ),
     counter("extstore_bad_checksums_total", "badcrc_from_extstore", "Items read from extstore with a wrong checksum."),
     counter("extstore_recached_total", "recache_from_extstore", "Items that moved from extstore to memory again."),

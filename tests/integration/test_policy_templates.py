@@ -1,6 +1,7 @@
 """The admission policies: the pod templates that a stolen token of the controller's account can write."""
 
 import ast
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,12 @@ def args_file(path: str, field: str) -> Object:
 def projected(secret: Object) -> Object:
     """A projected volume of a Secret."""
     return {"name": "all", "projected": {"sources": [{"secret": secret}]}}
+
+
+def claim(**spec: Any) -> Object:
+    """An ephemeral volume with a claim that has these fields beside the required ones."""
+    required = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return {"name": "all", "ephemeral": {"volumeClaimTemplate": {"spec": {**required, **spec}}}}
 
 
 CHANGES: dict[str, tuple[Object, str]] = {
@@ -91,11 +98,23 @@ CHANGES: dict[str, tuple[Object, str]] = {
     "projected token": (pod("volumes", [{"name": "all", **TOKEN}]), "volumes"),
     "empty volume": (pod("volumes", [{"name": "all", "emptyDir": {}}]), "volumes"),
     "unlimited memory": (pod("volumes", [{"name": "all", "emptyDir": {"medium": "Memory"}}]), "volumes"),
-    "disk of the node": (pod("volumes", [{"name": "all", "emptyDir": {"sizeLimit": "1Mi"}}]), "volumes"),
     "large pages": (
         pod("volumes", [{"name": "all", "emptyDir": {"medium": "HugePages", "sizeLimit": "1Mi"}}]),
         "volumes.emptyDir.medium",
     ),
+    **{
+        f"claim with {name}": (
+            pod("volumes", [claim(**{name: value})]),
+            f"volumes.ephemeral.volumeClaimTemplate.spec.{name}",
+        )
+        for name, value in (
+            ("dataSource", {"kind": "PersistentVolumeClaim", "name": "any"}),
+            ("dataSourceRef", {"kind": "PersistentVolumeClaim", "name": "any"}),
+            ("selector", {"matchLabels": {"app": "any"}}),
+            ("volumeName", "any"),
+            ("volumeMode", "Block"),
+        )
+    },
     "init container": (pod("initContainers", [FIRST]), "initContainers"),
     "token": (pod("automountServiceAccountToken", True), "automountServiceAccountToken"),
     "token by default": (pod("automountServiceAccountToken", None), "automountServiceAccountToken"),
@@ -224,6 +243,7 @@ LEAVES = {
     "spec.template.spec.containers.env.valueFrom.resourceFieldRef",
     "spec.template.spec.containers.env.valueFrom.secretKeyRef",
     "spec.template.spec.topologySpreadConstraints.labelSelector",
+    "spec.template.spec.volumes.ephemeral.volumeClaimTemplate.spec.resources",
     "spec.template.spec.volumes.projected.sources.secret.items",
 }
 """Objects of the user's spec that are allowed with any fields: references, and terms that select nodes and pods. A

@@ -3,6 +3,8 @@
 from typing import Final
 
 from support.invalid import Spec, Table, at, row
+from support.invalid_extstore import INVALID as INVALID_EXTSTORE
+from support.invalid_extstore import VALID as VALID_EXTSTORE
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_monitoring import INVALID_OF_CACHES
 from support.invalid_monitoring import VALID as VALID_MONITORING
@@ -38,6 +40,7 @@ HASH_TABLE: Final[Spec] = {"extraArgs": ["-o modern", "-o hashpower=24"]}
 
 RULES: Final[Table] = (
     *(*INVALID_PLACING, *INVALID_SLOTS, *INVALID_SHARED, *INVALID_MONITORING, *INVALID_OF_CACHES, *INVALID_TLS),
+    *INVALID_EXTSTORE,
     at("size", 0, SIZE),
     at("containerPort", 80, PORT, given={"size": None}),
     at("containerPort", 1023, PORT, "use 11211"),
@@ -120,6 +123,7 @@ VALID: dict[str, Spec] = {
     **VALID_TLS,
     **VALID_SHARED,
     **VALID_MONITORING,
+    **VALID_EXTSTORE,
     "nothing": {},
     "the highest size and the lowest port": {"size": 2**31 - 1, "containerPort": 1024},
     "the highest port": {"containerPort": 65535},

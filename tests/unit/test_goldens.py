@@ -17,6 +17,7 @@ from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.engine.writes.ownership import is_current
 from memcached_operator.kube.resource import Object, key_of
 from memcached_operator.memcached.controller import memcached
+from memcached_operator.memcached.desired.extstore import SAFE_TO_EVICT
 from unit.builders import NOW
 
 PATHS = [path for kind in goldens.KINDS for path in goldens.paths(kind).values()]
@@ -40,14 +41,14 @@ def test_owner_of_every_child_is_known_by_its_name(path: Path) -> None:
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_pods_have_no_local_storage_that_keeps_cluster_autoscaler_from_removing_their_node(path: Path) -> None:
-    """It counts `hostPath` and `emptyDir`, except in memory (autoscaler cluster-autoscaler/utils/drain)."""
-    volumes: list[Object] = [
-        volume
-        for child in goldens.objects(path)[1:]
-        for volume in nested_field(child, "spec", "template", "spec", "volumes") or ()
-    ]
-    local = [volume for volume in volumes if volume.keys() & {"hostPath", "emptyDir"}]
-    assert [volume for volume in local if volume.get("emptyDir", {}).get("medium") != "Memory"] == []
+    """It counts `hostPath` and `emptyDir`, except in memory, and those that an annotation names (cluster-autoscaler's
+    utils/drain)."""
+    for child in goldens.objects(path)[1:]:
+        template: Object = nested_field(child, "spec", "template") or {}
+        volumes: list[Object] = nested_field(template, "spec", "volumes") or []
+        local = [volume for volume in volumes if volume.keys() & {"hostPath", "emptyDir"}]
+        kept = [each["name"] for each in local if each.get("emptyDir", {}).get("medium") != "Memory"]
+        assert kept == (nested_field(template, "metadata", "annotations", SAFE_TO_EVICT) or "").split()
 
 
 @pytest.mark.parametrize("path", goldens.released().values(), ids=goldens.released().keys())

@@ -15,6 +15,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "auth": "User names and passwords",
     "rollout.warmUp": "Rollouts and drains that wait for warm pods",
     "cache.warmRestart": "Items that survive a restart of memcached",
+    "cache.extstore": "Items on disks",
     "service.perPod": "A Service for each slot",
     "rollout.paused": "Pausing rollouts",
     "identity": "Slots with stable names",

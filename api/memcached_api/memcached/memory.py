@@ -42,18 +42,23 @@ class Settings(NamedTuple):
     threads: int = DEFAULT_THREADS
     tls: bool = False
     hashpower: int = MIN_HASHPOWER
+    disk: int = 0
+    """What items on a disk need beside the cache: see `extstore.memory_of`."""
 
 
 DEFAULTS: Final = Settings()
 
 
-def settings_of(connections: int | None, threads: int | None, *, tls: bool, hashpower: int = MIN_HASHPOWER) -> Settings:
+def settings_of(
+    connections: int | None, threads: int | None, *, tls: bool, hashpower: int = MIN_HASHPOWER, disk: int = 0
+) -> Settings:
     """The settings for these fields of a spec; None: the default. `tls`: whether clients use TLS."""
     return Settings(
         DEFAULTS.connections if connections is None else connections,
         DEFAULTS.threads if threads is None else threads,
         tls,
         hashpower,
+        disk,
     )
 
 
@@ -87,10 +92,11 @@ def minimum_connections(threads: int) -> int:
 
 
 def settings_memory(settings: Settings) -> int:
-    """The memory that connections, threads and a hash table that is large from the start need beside the cache."""
+    """What connections, threads, a hash table that is large from the start and a disk need beside the cache, bytes."""
     threads = max(0, settings.threads - DEFAULT_THREADS)
     connection, fixed = (BYTES_PER_TLS_CONNECTION, TLS_FIXED) if settings.tls else (BYTES_PER_CONNECTION, 0)
-    return connection * settings.connections + BYTES_PER_THREAD * threads + fixed + hash_table(settings.hashpower)
+    clients = connection * settings.connections + BYTES_PER_THREAD * threads + fixed
+    return clients + hash_table(settings.hashpower) + settings.disk
 
 
 def hash_table(hashpower: int) -> int:

@@ -1,5 +1,6 @@
 """Requests and limits of the memcached container. Values from the spec take precedence; the others are derived."""
 
+from memcached_api.memcached.extstore import EMPTY_DIR
 from memcached_api.memcached.memory import default_limit, mebibytes_text
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec
@@ -18,7 +19,15 @@ def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     """
     limits, requests = limits_and_requests(spec.resources)
     memory = _memory(spec, limits.get("memory"))
-    return complete(limits, requests, REQUEST_CPU, memory, memory)
+    return complete(limits, _disk(spec) | requests, REQUEST_CPU, memory, memory)
+
+
+def _disk(spec: MemcachedSpec) -> ResourceList:
+    """The request for the disk of the node, if the items are there."""
+    disk = spec.cache.extstore
+    if disk is None or disk.volume != EMPTY_DIR:
+        return {}
+    return {"ephemeral-storage": canonical_resource(disk.size)}
 
 
 def _memory(spec: MemcachedSpec, limit: str | None) -> str:

@@ -3,14 +3,16 @@
 What the spec does not set is a default, or follows from its other fields.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from memcached_api.memcached import memory
+from memcached_api.memcached import extstore, memory
+from memcached_api.memcached.extstore import Extstore
 from memcached_api.memcached.memory import Settings
 from memcached_api.memcached.options import hashpower_of
 from memcached_api.memcached.types import DEFAULT_VERBOSITY, MemcachedSpec, is_stable
 from memcached_api.quantity import parse_quantity
 from memcached_api.shared.budgets import DEFAULT_MAX_UNAVAILABLE, budget_of, pods_of
+from memcached_api.shared.pod_template import pod_security_context
 
 
 class Resolved(NamedTuple):
@@ -24,11 +26,19 @@ class Resolved(NamedTuple):
 def resolved(spec: MemcachedSpec) -> Resolved:
     """The settings of a valid spec. Without `cache.memory`, it is derived from the memory limit if there is one."""
     cache = spec.cache
-    settings = memory.settings_of(
-        cache.max_connections, cache.threads, tls=spec.tls is not None, hashpower=hashpower_of(cache.extra_args)
-    )
     item_size = memory.DEFAULT_ITEM_SIZE if cache.max_item_size is None else int(parse_quantity(cache.max_item_size))
+    settings = memory.settings_of(
+        cache.max_connections,
+        cache.threads,
+        tls=spec.tls is not None,
+        hashpower=hashpower_of(cache.extra_args),
+        disk=_disk(cache.extstore, item_size),
+    )
     return Resolved(_memory(spec, settings), settings, item_size)
+
+
+def _disk(disk: Extstore | None, item_size: int) -> int:
+    return 0 if disk is None else extstore.memory_of(parse_quantity(disk.size), item_size, disk.threads)
 
 
 def _memory(spec: MemcachedSpec, settings: Settings) -> int:
@@ -36,6 +46,15 @@ def _memory(spec: MemcachedSpec, settings: Settings) -> int:
     if spec.cache.memory is not None:
         return memory.cache_bytes(spec.cache.memory)
     return memory.DEFAULT_CACHE if limit is None else memory.derived_cache(parse_quantity(limit), settings)
+
+
+def security_context(spec: MemcachedSpec) -> dict[str, Any]:
+    """The security context of the pods. By default, the group of memcached owns the volume of a claim."""
+    given = spec.pod_template and spec.pod_template.spec.security_context
+    context = pod_security_context(given)
+    if given is not None or spec.cache.extstore is None or spec.cache.extstore.volume == extstore.EMPTY_DIR:
+        return context
+    return context | {"fsGroup": context["runAsGroup"], "fsGroupChangePolicy": "OnRootMismatch"}
 
 
 def verbosity(spec: MemcachedSpec) -> int:

@@ -11,6 +11,7 @@ from memcached_api.effects import KEEPS, REPLACES, Effect, FieldEffect, Needs, P
 from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, Resources
+from memcached_api.memcached.extstore import Extstore
 from memcached_api.memcached.features import FEATURES
 from memcached_api.memcached.memory import (
     DEFAULT_CONNECTIONS,
@@ -93,6 +94,10 @@ class CacheSpec(msgspec.Struct, frozen=True, rename="camel"):
     `identity: Stable` and a `memory` of at least 64Mi, of which memcached reserves 1Mi for each of 39 slab classes.
     Defaults to false."""
 
+    extstore: Extstore | None = None
+    """Items on a disk, in addition to those in memory. They do not survive a restart of memcached. Requires `identity:
+    Stable` and `memory`."""
+
 
 class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """The desired state of the cache servers."""
@@ -150,8 +155,8 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """Metrics of each memcached server. `{}` enables them."""
 
     agent: Agent | None = None
-    """The agent, a second container in each pod. It runs only if `monitoring`, `tls`, `auth`, `rollout.warmUp` or
-    `cache.warmRestart` needs it."""
+    """The agent, a second container in each pod. It runs only if `monitoring`, `tls`, `auth`, `rollout.warmUp`,
+    `cache.warmRestart` or `cache.extstore` needs it."""
 
     tls: TLS | None = None
     """TLS for clients. If absent, memcached serves plain text. A change replaces the pods; a new certificate in the
@@ -166,7 +171,17 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     added to the pods or to selectors, so a change does not replace the pods."""
 
 
-class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
+class ExtstoreStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The disk of each memcached server."""
+
+    file: str = ""
+    """Size of memcached's file."""
+
+    volume: str = ""
+    """`Claim` or `EmptyDir`."""
+
+
+class CacheStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The settings in effect on each memcached server, including defaults."""
 
     memory: str = ""
@@ -180,6 +195,9 @@ class CacheStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     threads: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
     """Number of threads that process requests."""
+
+    extstore: ExtstoreStatus | None = None
+    """The disk of each memcached server, if items are on disks."""
 
 
 class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -231,6 +249,7 @@ MEMCACHED: Final = Kind(
         Column("Port", "integer", ".spec.containerPort", "Port of memcached"),
         Column("Age", "date", ".metadata.creationTimestamp", "Time since creation"),
         Column("Memory", "string", ".status.cache.memory", "Memory for items, per pod", 1),
+        Column("Disk", "string", ".status.cache.extstore.file", "File of items on a disk, per pod", 1),
         Column("Image", "string", ".spec.image", "Image of memcached", 1),
         Column("Agent", "string", ".spec.agent.image", "Image of the agent", 1),
         *PROBLEM_COLUMNS,
@@ -242,7 +261,7 @@ MEMCACHED: Final = Kind(
 
 def needs_agent(spec: MemcachedSpec) -> bool:
     """Whether each pod has an agent."""
-    needed = any(section is not None for section in (spec.tls, spec.auth, warm_up_of(spec)))
+    needed = any(section is not None for section in (spec.tls, spec.auth, warm_up_of(spec), spec.cache.extstore))
     return needed or is_enabled(spec.monitoring) or restarts_warm(spec)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from memcached_api.memcached.extstore import CLAIM, file_mebibytes
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.rules.spec import STABLE
@@ -121,4 +122,13 @@ def _cache(spec: MemcachedSpec) -> Object:
         "maxItemSize": canonical(f"{cache.item_size // 1024}Ki"),
         "maxConnections": cache.settings.connections,
         "threads": cache.settings.threads,
+        **_disk(spec),
     }
+
+
+def _disk(spec: MemcachedSpec) -> Object:
+    """The field `status.cache.extstore`, if items are on disks."""
+    disk = spec.cache.extstore
+    if disk is None:
+        return {}
+    return {"extstore": {"file": canonical(f"{file_mebibytes(disk.size)}Mi"), "volume": disk.volume or CLAIM}}

@@ -44,6 +44,7 @@ DENIED: dict[str, dict[str, str]] = {
         for parent, names in (("tls", TLS), ("auth", ("secretName",)))
         for name in names
     },
+    "memcacheds/cache.extstore.size": {"absent": "spec.cache.extstore.size: Required value"},
     "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
     **{
         f"memcacheds/networkPolicy.{peers}[].ipBlock.cidr": {

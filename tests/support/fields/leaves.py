@@ -21,6 +21,7 @@ BESIDE: dict[Path, Object] = {
     ("service", "perPod"): {"identity": "Stable"},
     ("rollout", "warmUp"): {"identity": "Stable"},
     ("cache", "warmRestart"): {"identity": "Stable"},
+    ("cache", "extstore"): {"identity": "Stable"},
     # Without it there is no agent.
     ("agent",): {"monitoring": {}},
     ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},
@@ -37,6 +38,10 @@ BESIDE: dict[Path, Object] = {
 WITHIN: dict[Path, Object] = {
     ("tls", "clientCASecretName"): {"clientAuth": "Require"},
     ("tls", "plaintext"): {"port": 11212},
+    **{
+        ("cache", "extstore", name): {"memory": "1Gi"}
+        for name in ("size", "volume", "storageClassName", "itemAge", "threads")
+    },
 }
 """What the field's top-level parent also has, unless it is absent or empty."""
 RESOURCE_KEYS = ("cpu", "memory")
@@ -50,9 +55,6 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "size": (2, 3),
     "identity": ("Pooled", "Stable"),
     "image": ("example.com/app:2", "example.com/app:3"),
-    "cpu": ("150m", "300m"),
-    "memory": ("192Mi", "256Mi"),
-    "maxItemSize": ("2Mi", "4Mi"),
     "maxConnections": (2000, 3000),
     "evictions": (False, True),
     "verbosity": (0, 2),
@@ -77,6 +79,8 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "clientCASecretName": ("cc", "dd"),
     "plaintext": ("Enabled", "Disabled"),
     "minVersion": ("1.3", "1.2"),
+    "volume": ("EmptyDir", "Claim"),
+    "itemAge": ("0s", "24h"),
     "except[]": ("10.1.0.0/16", "10.2.0.0/16"),
     **WHOLES,
 }
@@ -84,6 +88,14 @@ VALUES: dict[str, tuple[Any, Any]] = {
 
 The first value must have another effect than leaving the field out.
 """
+
+AMOUNTS: dict[str, tuple[str, str]] = {
+    "cpu": ("150m", "300m"),
+    "memory": ("192Mi", "256Mi"),
+    "maxItemSize": ("2Mi", "4Mi"),
+    "size": ("2Gi", "3Gi"),
+}
+"""The same of quantities."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +188,9 @@ def last_name(path: Path) -> str:
 def values(path: Path, schema: Mapping[str, Any]) -> tuple[Any, Any]:
     """Two valid values of a field; the first is not the default."""
     name = last_name(path)
-    if name in VALUES:
-        return VALUES[name]
+    known = VALUES | (AMOUNTS if "x-kubernetes-int-or-string" in schema else {})
+    if name in known:
+        return known[name]
     found = sorted(_candidates(schema), key=lambda value: value == schema.get("default"))
     return found[0], found[1]
 

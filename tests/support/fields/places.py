@@ -23,6 +23,10 @@ RENAMED: dict[Path, Path] = {
     **{("cache", name): COMMAND for name in ("evictions", "verbosity")},
     ("cache", "extraArgs", "[]"): COMMAND,
     ("cache", "warmRestart"): ("containers", "[]", "name"),
+    ("cache", "extstore", "size"): ("requests", "storage"),
+    ("cache", "extstore", "volume"): ("emptyDir", "sizeLimit"),
+    ("cache", "extstore", "storageClassName"): ("volumeClaimTemplate", "spec", "storageClassName"),
+    **{("cache", "extstore", name): COMMAND for name in ("itemAge", "threads")},
     ("podTemplate",): ("template",),
     ("podDisruptionBudget", "enabled"): ("PodDisruptionBudget", "unhealthyPodEvictionPolicy"),
     ("podDisruptionBudget",): ("PodDisruptionBudget",),
@@ -64,6 +68,12 @@ def _tls_options(mode: str = "", version: int = 2) -> str:
     return f"{files}{clients},ssl_min_version={version}"
 
 
+def _extstore(threads: int = 8, age: str = "") -> str:
+    """The item of the command for a disk of 2Gi."""
+    path = "ext_path=/extstore/items:1792m,ext_wbuf_size=4"
+    return f"{path},ext_threads={threads},ext_max_sleep=10000,slab_automove_freeratio=0.1{age}"
+
+
 DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.memory": lambda value: str(int(quantity.parse_quantity(value)) // 2**20),  # memcached -m, in MiB
     "memcacheds/cache.maxItemSize": lambda value: str(int(quantity.parse_quantity(value))),
@@ -74,6 +84,9 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.verbosity": lambda value: VERBOSITY.get(value, ""),
     "memcacheds/cache.extraArgs[]": lambda value: str(value).split()[-1],
     "memcacheds/cache.warmRestart": lambda value: "agent" if value else HIDDEN,
+    "memcacheds/cache.extstore.volume": lambda value: "2Gi" if value == "EmptyDir" else HIDDEN,
+    "memcacheds/cache.extstore.itemAge": lambda value: _extstore(age=f",ext_item_age={0 if value == '0s' else 86400}"),
+    "memcacheds/cache.extstore.threads": lambda value: _extstore(threads=value),
     "memcacheds/podDisruptionBudget.enabled": lambda value: "AlwaysAllow" if value else HIDDEN,
     "memcacheds/monitoring.enabled": lambda value: 9150 if value else HIDDEN,
     "memcacheds/monitoring.podMonitor.enabled": lambda value: "metrics" if value else HIDDEN,

@@ -18,6 +18,7 @@ SETTINGS = st.builds(
     st.integers(1, memory.MAX_THREADS),
     st.booleans(),
     st.integers(memory.MIN_HASHPOWER, memory.MAX_HASHPOWER),
+    st.integers(0, 512 * MI),
 )
 MEASURED = {2: 43.1, 16: 57.6, 64: 108.8, 73: 124.6, 256: 313.2, 590: 722.5, 1180: 1405.2, 2350: 2757.0}
 """Mebibytes that a server with one connection used at most, by mebibytes of `-m`: docs/sizing-measurements.md."""

@@ -159,6 +159,8 @@ SPECIAL: Final[tuple[tuple[str, tuple[Remedy, ...]], ...]] = (
     (r"remove it or set spec.monitoring$", (remove, to({}, "spec.monitoring"))),
     (r"or remove spec.networkPolicy", (remove, to(None, "spec.networkPolicy"))),
     (r"set spec.tls, or remove it", (remove, to({"secretName": "a"}, "spec.tls"))),
+    (r"must be at least spec.cache.extstore.size with volume EmptyDir", (to("4Gi"), remove)),
+    (r"with spec.cache.extstore; raise this limit or lower", (to("1Gi"), to("64Mi", "spec.cache.memory"))),
     (r"or lower spec.cache.threads", (to(330), to(1, "spec.cache.threads"))),
     (r"set it to false, or lower the size", (to(False, "spec.service.perPod"), to(100))),
     (r"or identity Pooled", (to(1000), to("Pooled", "spec.identity"))),
@@ -168,6 +170,7 @@ SPECIAL: Final[tuple[tuple[str, tuple[Remedy, ...]], ...]] = (
 
 GENERAL: Final[tuple[tuple[str, Remedy], ...]] = (
     (r"must be at least (\w+)", set_it),
+    (r"set at least (\w+)", set_it),
     (r"must be between (\d+ and \d+)", nearest),
     (r"must be at most (?:the \w+ limit, )?(\d\w*)", set_it),
     (r"must be (true|0)\b", set_it),

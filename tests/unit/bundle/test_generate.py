@@ -71,7 +71,7 @@ def test_given_images_are_everywhere_in_the_installer(rendered: Rendered) -> Non
 def test_bundle_fits_into_a_config_map() -> None:
     """OLM v0 unpacks a bundle into a ConfigMap of at most 1 MiB, compressed; this keeps far below it."""
     manifests = [text for path, text in GOOD.items() if path.startswith("bundle/manifests/")]
-    assert 0 < sum(len(text.encode()) for text in manifests) < 640_000
+    assert 0 < sum(len(text.encode()) for text in manifests) < 680_000
 
 
 def test_images_of_the_release_are_in_the_bundle() -> None:

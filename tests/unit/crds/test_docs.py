@@ -9,7 +9,8 @@ from memcached_api.memcached.types import MEMCACHED
 
 SETTINGS = {
     *("resources", "cache", "podTemplate", "podTemplate.metadata", "podTemplate.spec", "rollout", "service", "agent"),
-    *("agent.resources", "cache.evictions", "imagePullPolicy", "tls.minVersion", "inheritedMetadata"),
+    *("agent.resources", "cache.evictions", "cache.extstore.volume", "imagePullPolicy", "tls.minVersion"),
+    "inheritedMetadata",
 }
 """Sections, booleans and enumerations that switch no feature on."""
 OF_KUBERNETES = re.compile(r"podTemplate\.spec\.")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -48,10 +50,21 @@ def test_status_without_children() -> None:
     assert (found["replicas"], found["readyReplicas"], found["nodes"]) == (0, 0, [])
 
 
-def test_status_matches_the_api_type() -> None:
-    found = status(OBSERVED, Outcome(), NOW).status
+DISKS: tuple[tuple[Object, Object | None], ...] = (
+    ({}, None),
+    ({"extstore": {"size": "1Gi"}}, {"file": "896Mi", "volume": "Claim"}),
+    ({"extstore": {"size": "4Ti", "volume": "EmptyDir"}}, {"file": "3774848Mi", "volume": "EmptyDir"}),
+)
+"""Fields of `spec.cache`, and the field `status.cache.extstore`: 90 % of the volume in whole pages of 64Mi."""
+
+
+@pytest.mark.parametrize(("cache", "disk"), DISKS)
+def test_status_matches_the_api_type(cache: Object, disk: Object | None) -> None:
+    spec: Object = {"cache": {"memory": "9Gi", **cache}, "identity": "Stable"} if cache else {}
+    found: Object = {"servers": [], **status(replace(OBSERVED, cr=memcached(**spec)), Outcome(), NOW).status}
+    assert found["cache"].get("extstore") == disk
     found["conditions"] = with_transition_times([], found["conditions"], NOW)
-    assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == {**found, "servers": []}
+    assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == found
 
 
 def test_crash_sets_requeue_after() -> None:

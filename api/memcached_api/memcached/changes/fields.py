@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from memcached_api.effects import changed
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.resolved import ports, resolved
+from memcached_api.memcached.resolved import ports, resolved, security_context
 from memcached_api.memcached.types import MEMCACHED, MemcachedSpec, needs_agent, warm_up_of
 from memcached_api.quantity import parse_quantity
 from memcached_api.shared.resources import agent_requirements
@@ -36,6 +36,7 @@ def _section(name: str, new: MemcachedSpec, old: MemcachedSpec) -> str:
         ("spec.tls", [new.tls, old.tls]),
         ("spec.auth", [new.auth, old.auth]),
         ("spec.rollout.warmUp", [warm_up_of(new), warm_up_of(old)]),
+        ("spec.cache.extstore", [new.cache.extstore, old.cache.extstore]),
     ):
         if name.startswith(f"{section}.") and None in parts:
             return section
@@ -55,6 +56,7 @@ def used(spec: MemcachedSpec) -> dict[str, object]:
         "spec.cache.memory": megabytes(resolved(spec).memory),
         "spec.monitoring.enabled": needs_agent(spec),
         "spec.tls.port": ports(spec).tls,
+        "spec.podTemplate.spec.securityContext": security_context(spec),
     }
     if needs_agent(spec):
         derived["spec.agent.resources"] = _numbers(agent_requirements(spec.agent and spec.agent.resources))

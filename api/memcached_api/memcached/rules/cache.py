@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from memcached_api.memcached import memory
+from memcached_api.memcached import extstore, memory
 from memcached_api.memcached.memory import Need, Settings
 from memcached_api.memcached.options import HASHPOWER, hashpower_of
 from memcached_api.quantity import parse_quantity
@@ -20,6 +20,8 @@ _SETTINGS: Final = (
     ("cache.maxConnections", str(memory.DEFAULT_CONNECTIONS)),
     ("cache.threads", str(memory.DEFAULT_THREADS)),
     ("tls.secretName", ""),  # with every `tls`
+    ("cache.extstore.size", ""),
+    ("cache.extstore.threads", str(extstore.DEFAULT_THREADS)),
 )
 """The fields of `Settings` with the values that CEL compares while they are absent."""
 _LISTS: Final = ("cache.extraArgs",)
@@ -43,10 +45,24 @@ _TABLE_CEL: Final = (
     f".map(a, {_TABLES}[int(a.substring({len(HASHPOWER) + 1})) - {_POWERS.start}]).sum() : 0)"
 )
 """memory.hash_table, in mebibytes."""
+_BUFFER_CEL: Final = (
+    f"(!has(self.cache.maxItemSize) ? {extstore.buffer_mebibytes(memory.DEFAULT_ITEM_SIZE)}.0 :"
+    f" {list(map(float, extstore.BUFFERS))}.filter(b, b * {_MEBIBYTE / extstore.ITEMS_PER_BUFFER} >= {_ITEM_CEL}"
+    f" || b == {extstore.BUFFERS[-1]}.0)[0])"
+)
+"""extstore.buffer_mebibytes, as a float."""
+_DISK_CEL: Final = (
+    f"(has(self.cache) && has(self.cache.extstore) ? {_BUFFER_CEL} * {extstore.BUFFERS_IN_MEMORY * _MEBIBYTE}.0"
+    f" + double(self.cache.extstore.?threads.orValue({extstore.DEFAULT_THREADS})) * {extstore.BYTES_PER_THREAD}.0"
+    f" + double(int(quantity(string(self.cache.extstore.size)).asApproximateFloat() / {extstore.BYTES_PER_BYTE}.0))"
+    " : 0.0)"
+)
+"""extstore.memory_of."""
 _SETTINGS_CEL: Final = (
     f"double({_CONNECTIONS_CEL}) * {_PER_CONNECTION_CEL}"
     f" + double([{_THREADS_CEL} - {memory.DEFAULT_THREADS}, 0].max()) * {memory.BYTES_PER_THREAD}.0"
     f" + (has(self.tls) ? {memory.TLS_FIXED}.0 : 0.0) + double(table) * {_MEBIBYTE}.0"
+    f" + {_DISK_CEL}"
 )
 """memory.settings_memory, with the variable `table`, which is _TABLE_CEL."""
 
@@ -139,7 +155,15 @@ def _settings(spec: Spec) -> Settings:
     connections, threads = (nested_field(spec, "cache", name) for name in ("maxConnections", "threads"))
     items = nested_field(spec, "cache", "extraArgs")
     hashpower = hashpower_of(items) if is_array(items) else memory.MIN_HASHPOWER
-    return memory.settings_of(connections, threads, tls=is_object(spec.get("tls")), hashpower=hashpower)
+    tls = is_object(spec.get("tls"))
+    return memory.settings_of(connections, threads, tls=tls, hashpower=hashpower, disk=_disk(spec))
+
+
+def _disk(spec: Spec) -> int:
+    size, threads = (nested_field(spec, "cache", "extstore", name) for name in ("size", "threads"))
+    item_size = nested_field(spec, "cache", "maxItemSize")
+    largest = memory.DEFAULT_ITEM_SIZE if item_size is None else int(parse_quantity(item_size))
+    return 0 if size is None else extstore.memory_of(parse_quantity(size), largest, threads)
 
 
 def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
@@ -154,7 +178,7 @@ def _memory_limit_too_low(spec: Spec) -> Iterable[Violation]:
         memory.mebibytes_text(minimum),
         str(cache),
         _connections_text(str(settings.connections), tls=settings.tls),
-        _threads_text(str(settings.threads), table=memory.hash_table(settings.hashpower) > 0),
+        _threads_text(str(settings.threads), table=memory.hash_table(settings.hashpower) > 0, disk=settings.disk > 0),
     )
     return (Violation(f".{_LIMIT}", limit, message),)
 
@@ -175,8 +199,11 @@ def _connections_text(connections: str, *, tls: bool) -> str:
 _WITH_TABLE: Final = f", with {HASHPOWER} in spec.cache.extraArgs"
 
 
-def _threads_text(threads: str, *, table: bool) -> str:
-    return f"{threads} threads{_WITH_TABLE if table else ''}"
+_WITH_DISK: Final = ", with spec.cache.extstore"
+
+
+def _threads_text(threads: str, *, table: bool, disk: bool) -> str:
+    return f"{threads} threads{_WITH_TABLE if table else ''}{_WITH_DISK if disk else ''}"
 
 
 def _minimum_message(minimum: str, cache: str, connections: str, threads: str) -> str:
@@ -217,9 +244,10 @@ MEMORY_LIMIT: Final = Rule(
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
     # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
     message_expression=_with_settings(
-        f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d threads%s')}'"
+        f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d threads%s%s')}'"
         f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
-        f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}, table > 0 ? '{_WITH_TABLE}' : ''])",
+        f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}, table > 0 ? '{_WITH_TABLE}' : '',"
+        f" has(self.cache.extstore) ? '{_WITH_DISK}' : ''])",
         "map",
     )
     + "[0][0]",

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from memcached_api.memcached.rules.cache import CACHE_RULES
 from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
+from memcached_api.memcached.rules.extstore import EXTSTORE_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
 from memcached_api.memcached.rules.tls import TLS_RULES
 from memcached_api.memcached.rules.warm_restart import WARM_RESTART_RULES
@@ -144,6 +145,7 @@ RULES: Final = (
     *TLS_RULES,
     *WARM_UP_RULES,
     *WARM_RESTART_RULES,
+    *EXTSTORE_RULES,
     *SLOTS,
 )
 

@@ -9,14 +9,14 @@ from memcached_api.values import nested_field
 
 STABLE: Final = "Stable"
 
-_TIMEOUT: Final = (
+TIME: Final = (
     "^([1-9][0-9]?h([1-9][0-9]{0,3}m)?([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,3}m([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,4}s)$"
 )
 
 TIMEOUT: Final = value_rule(
     "spec.rollout.warmUp.timeout",
-    lambda text: matches(_TIMEOUT, text),
-    f"self.matches('{_TIMEOUT}')",
+    lambda text: matches(TIME, text),
+    f"self.matches('{TIME}')",
     "must be a time in hours, minutes and seconds, such as 15m or 1h30m, less than 100h",
 )
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from memcached_api.memcached.types import MemcachedSpec, has_insight, is_stable, serves_https
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired import secrets
+from memcached_operator.memcached.desired import extstore, secrets
 from memcached_operator.parts import agent as shared
 from memcached_operator.parts.agent import HTTPS_OPTION, MOUNT_PATH, PROBE_TIMEOUT, PROBES_PORT_NAME
 
@@ -28,10 +28,12 @@ def agent(spec: MemcachedSpec, image: str, *options: str) -> Object:
         *([HTTPS_OPTION] if serves_https(spec) else []),
         *([INSIGHT_OPTION] if has_insight(spec) else []),
         *(SLOT_OPTIONS if is_stable(spec) else []),
+        *(extstore.AGENT_OPTIONS if spec.cache.extstore is not None else []),
         *options,
     ]
+    disk = [] if spec.cache.extstore is None else [extstore.MOUNT]
     state = [{"name": STATE_VOLUME, "mountPath": STATE_PATH}] if is_stable(spec) else []
-    mounts = [*secrets.mounts(spec), *state]
+    mounts = [*secrets.mounts(spec), *state, *disk]
     built = shared.agent(image, all_options, spec.agent and spec.agent.resources, mounts)
     return {**built, "readinessProbe": _readiness_probe()} if is_stable(spec) else built
 

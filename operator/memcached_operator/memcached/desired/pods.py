@@ -14,11 +14,11 @@ from memcached_api.images import Images
 from memcached_api.memcached.memory import DEFAULT_ITEM_SIZE, DEFAULTS, megabytes
 from memcached_api.memcached.options import arguments
 from memcached_api.memcached.requirements import requirements
-from memcached_api.memcached.resolved import Ports, Resolved, ports, resolved, verbosity
+from memcached_api.memcached.resolved import Ports, Resolved, ports, resolved, security_context, verbosity
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm, warm_up_of
 from memcached_api.memcached.warm_up import setting
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcached.desired import secrets, warm_restart
+from memcached_operator.memcached.desired import extstore, secrets, warm_restart
 from memcached_operator.memcached.desired.agent import agent, volumes
 from memcached_operator.parts import pods
 from memcached_operator.parts.pods import RESTRICTED
@@ -49,24 +49,30 @@ def with_pod_metadata(workload: Object, spec: MemcachedSpec) -> Object:
     """A workload whose pods have the labels and annotations of the spec too."""
     warm_up = warm_up_of(spec)
     annotations = {} if warm_up is None else {WARM_UP_ANNOTATION: setting(warm_up)}
+    given = {} if spec.pod_template is None else spec.pod_template.metadata.annotations
+    annotations |= {name: value for name, value in extstore.annotations(spec).items() if name not in given}
     return pods.with_pod_metadata(workload, spec.pod_template, spec.rollout, annotations)
 
 
 def workload_pod(cr: Object, spec: MemcachedSpec, images: Images) -> Object:
     """The pod spec: non-root containers with a read-only root file system, memcached and, if needed, the agent."""
+    selector = children.selector(cr, APP_NAME)
     containers = [_container(spec, images.memcached)]
     added: Object = {}
     if needs_agent(spec):
         restarts = warm_restart.agent_options() if restarts_warm(spec) else []
         containers.append(agent(spec, images.agent, *restarts))
-        added["volumes"] = [*_volumes(spec), *secrets.volumes(spec)]
-    if spec.auth is not None or restarts_warm(spec):
+        added["volumes"] = [*_volumes(spec, selector), *secrets.volumes(spec)]
+    if spec.auth is not None or restarts_warm(spec) or spec.cache.extstore is not None:
         added["shareProcessNamespace"] = True  # so that the agent can signal memcached
-    selector = children.selector(cr, APP_NAME)
+    if spec.cache.extstore is not None:
+        added["securityContext"] = security_context(spec)
     return {**pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets), **added}
 
 
-def _volumes(spec: MemcachedSpec) -> Iterator[Object]:
+def _volumes(spec: MemcachedSpec, selector: dict[str, str]) -> Iterator[Object]:
+    if spec.cache.extstore is not None:
+        return chain(volumes(spec), [extstore.volume(spec.cache.extstore, selector)])
     if not restarts_warm(spec):
         return volumes(spec)
     return chain(volumes(spec, warm_restart.args_item()), [warm_restart.volume(spec)])
@@ -86,11 +92,17 @@ def _container(spec: MemcachedSpec, image: str) -> Object:
         "lifecycle": warm_restart.lifecycle() if restarts_warm(spec) else DRAIN,
         "securityContext": RESTRICTED,
     }
-    if mounts := [*(warm_restart.mounts() if restarts_warm(spec) else []), *secrets.mounts(spec)]:
+    if mounts := [*_mounts(spec), *secrets.mounts(spec)]:
         container["volumeMounts"] = mounts
     if spec.image_pull_policy is not None:
         container["imagePullPolicy"] = spec.image_pull_policy
     return container
+
+
+def _mounts(spec: MemcachedSpec) -> list[Object]:
+    if spec.cache.extstore is not None:
+        return [extstore.MOUNT]
+    return warm_restart.mounts() if restarts_warm(spec) else []
 
 
 def command(spec: MemcachedSpec) -> list[str]:
@@ -126,6 +138,7 @@ def _tuning(spec: MemcachedSpec) -> list[str]:
         *_VERBOSITY[verbosity(spec)],
         # Before -I: after it, `-o track_sizes` would reserve memory for each size of items up to the largest.
         *arguments(spec.cache.extra_args),
+        *extstore.arguments(spec),
         *_options(resolved(spec)),
         *(["-M"] if spec.cache.evictions is False else []),
     ]

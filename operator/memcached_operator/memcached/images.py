@@ -26,7 +26,8 @@ def problem_notice(spec: MemcachedSpec, image: str, meta: Object) -> Iterator[st
     The command names the image, because the default one can have the problems, too, or be of another variant.
     """
     warm = restarts_warm(spec)
-    found = known_problems(image, auth=spec.auth is not None, warm_restart=warm)
+    disk = spec.cache.extstore is not None
+    found = known_problems(image, auth=spec.auth is not None, warm_restart=warm, extstore=disk)
     if found:
         release = text(corrected(found))
         to = f"{repository(image)}:{release}{variant(image)}"
@@ -45,4 +46,5 @@ def image_counts(cr: Object, running: str, defaults: Images) -> ImageCounts:
 def _has_problems(spec: Mapping[str, Any], image: str) -> bool:
     """Whether an image has known problems for a cache with this spec, which is not decoded, and may be invalid."""
     auth, warm = is_object(spec.get("auth")), nested_field(spec, "cache", "warmRestart") is True
-    return bool(known_problems(image, auth=auth, warm_restart=warm))
+    disk = is_object(nested_field(spec, "cache", "extstore"))
+    return bool(known_problems(image, auth=auth, warm_restart=warm, extstore=disk))

@@ -296,7 +296,9 @@ def corrected_in(cr: Object) -> str:
     The spec may name no image, or one that does not say which release it contains.
     """
     release, spec = images.official_release(text(cr, "spec", "image")), mapping(cr, "spec")
-    used = {"": True, "auth": isinstance(spec.get("auth"), Mapping), "cache.warmRestart": losses.is_warm(spec)}
+    sections = {"auth": spec.get("auth"), "cache.extstore": mapping(spec, "cache").get("extstore")}
+    used = {name: isinstance(section, Mapping) for name, section in sections.items()}
+    used |= {"": True, "cache.warmRestart": losses.is_warm(spec)}
     found = [corrected for seen, corrected, use in PROBLEMS if release and release <= seen and used[use]]
     return ".".join(map(str, max(found, default=())))
 

@@ -119,9 +119,9 @@ IMAGES = [
 
 @pytest.mark.parametrize("image", IMAGES)
 def test_known_problems_are_those_of_the_operator(image: str) -> None:
-    for auth, warm in product([None, {"secretName": "x"}], [False, True]):
-        found = cr("a", image=image, auth=auth, cache={"warmRestart": warm})
-        problems = known_problems(image, auth=auth is not None, warm_restart=warm)
+    for auth, warm, disk in product([None, {"secretName": "x"}], [False, True], [None, {"size": "1Gi"}]):
+        found = cr("a", image=image, auth=auth, cache={"warmRestart": warm, "extstore": disk})
+        problems = known_problems(image, auth=auth is not None, warm_restart=warm, extstore=disk is not None)
         expected = text(corrected(problems)) if problems else ""
         assert (upgrading.corrected_in(found), bool(upgrading.remedy(found, ()))) == (expected, bool(problems))
 

@@ -50,6 +50,22 @@ PROBLEMS = (
     "memcached {} has known problems, which 1.6.45 corrects: a client that lists all keys and stops reading can damage "
     "memory; 2 more"
 )
+HEADERS = (
+    "spec.cache.memory of 1Gi is little for spec.cache.extstore.size: each item on the disk has a header in memory, so "
+    "only items of {}Ki or more on average can fill the disk"
+)
+LARGE_ITEMS = (
+    "a get of many large items on the disk can fail with spec.cache.memory below 256Mi, because each of them needs "
+    "memory until it is sent"
+)
+LATE = (
+    "a CPU limit can cost items: a memcached that waits for CPU evicts items before it writes them to the disk; remove "
+    "spec.resources.limits.cpu, or set spec.cache.extstore.itemAge to 0s"
+)
+DISK_PROBLEM = (
+    "memcached 1.6.40 has known problems, which 1.6.45 corrects: a cache with items on a disk loses items in use when it "
+    "compacts its file; 3 more"
+)
 NOT_FIXED = "has no fixed version; new pods may run a different one"
 LONG = "memcached:" + "t" * 100
 
@@ -64,6 +80,11 @@ def scraped(interval: str) -> dict[str, Any]:
 
 def cache(**settings: Any) -> dict[str, Any]:
     return {"cache": settings}
+
+
+def disk(size: str = "50Gi", memory: str = "1Gi", **fields: Any) -> dict[str, Any]:
+    """A spec with items on a disk, and these other fields of `cache.extstore`."""
+    return {**SLOTS, "agent": {"image": "a:1"}, "cache": {"memory": memory, "extstore": {"size": size, **fields}}}
 
 
 def changed(old: dict[str, Any], change: dict[str, Any], *expected: str) -> tuple[Any, Any, list[str]]:
@@ -180,6 +201,19 @@ def changed(old: dict[str, Any], change: dict[str, Any], *expected: str) -> tupl
             {"image": "docker.io/library/memcached:1.6.46"},
             [f"spec.image docker.io/library/memcached:1.6.46 is kept; this operator's default is {DEFAULT}"],
         ),
+        # Items on a disk.
+        (None, disk(), []),
+        (None, disk("100Gi"), [HEADERS.format(19)]),
+        (disk("100Gi"), {**disk("100Gi"), "size": 3, "rollout": {"maxUnavailable": 1}}, []),
+        (disk(), disk("100Gi"), [f"spec.cache.extstore.size: {ONE_AT_A_TIME}; {LOST}", HEADERS.format(19)]),
+        changed(*({**disk(), "cache": {"memory": "1Gi"}}, disk()), f"spec.cache.extstore: {ONE_AT_A_TIME}; {LOST}"),
+        (None, {**disk(), "cache": {**disk("1Gi", "255Mi")["cache"], "maxItemSize": "2Mi"}}, [LARGE_ITEMS]),
+        (None, {**disk(), "cache": {**disk("1Gi", "256Mi")["cache"], "maxItemSize": "2Mi"}}, []),
+        (None, {**disk("1Gi", "255Mi")}, []),
+        (None, {**disk(), **resources(cpu=8)}, [LATE]),
+        (None, {**disk(itemAge="30s"), **resources(cpu=8)}, [LATE]),
+        (None, {**disk(itemAge="0s"), **resources(cpu=8)}, []),
+        (None, {**disk(), "image": "memcached:1.6.40"}, [f"spec.image: {DISK_PROBLEM}"]),
         ({"size": "x"}, {"image": "memcached"}, [f"spec.image memcached {NOT_FIXED}"]),
     ],
 )

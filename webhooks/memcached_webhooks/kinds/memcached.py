@@ -38,6 +38,7 @@ from memcached_webhooks.defaults import (
     missing,
     update_defaults,
 )
+from memcached_webhooks.disks import disk_warnings
 from memcached_webhooks.patches import field_at
 from memcached_webhooks.stored import Spec, Stored
 from memcached_webhooks.warnings import (
@@ -133,6 +134,7 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
         *_thread_warnings(new, before),
         *_limit_warnings(new, before),
         *interval_warnings(new.monitoring, before and before.monitoring),
+        *disk_warnings(new, before),
     ]
     if before is None:
         return [
@@ -193,7 +195,8 @@ def _is_limited(spec: MemcachedSpec) -> bool:
 def _image_warnings(new: MemcachedSpec, old: MemcachedSpec | None, images: Images) -> Iterator[str]:
     """A warning about a release with known problems, a kept image that is outdated, or one without a fixed version."""
     image = new.image or ""
-    problems = known_problems(image, auth=new.auth is not None, warm_restart=restarts_warm(new))
+    auth, warm, disk = new.auth is not None, restarts_warm(new), new.cache.extstore is not None
+    problems = known_problems(image, auth=auth, warm_restart=warm, extstore=disk)
     if problems:
         return iter((f"spec.image: {sentence(image, problems, 1)}",))
     kept = old is not None and new.image == old.image

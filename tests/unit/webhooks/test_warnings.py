@@ -63,8 +63,8 @@ LATE = (
     "spec.resources.limits.cpu, or set spec.cache.extstore.itemAge to 0s"
 )
 DISK_PROBLEM = (
-    "memcached 1.6.40 has known problems, which 1.6.45 corrects: a cache with items on a disk loses items in use when it "
-    "compacts its file; 3 more"
+    "memcached 1.6.40 has known problems, which 1.6.45 corrects: a cache with items on a disk loses items in use when "
+    "it compacts its file; 3 more"
 )
 NOT_FIXED = "has no fixed version; new pods may run a different one"
 LONG = "memcached:" + "t" * 100

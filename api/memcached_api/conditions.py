@@ -141,8 +141,9 @@ _MEANINGS: Final = {
         APPLY_FAILED: Meaning(
             "The API server rejected a child or its pods. Examples of causes: a quota, a LimitRange, Pod Security, a "
             "missing ServiceAccount or PriorityClass, a missing permission, a node port that is in use, or an "
-            "admission policy that forbids a field that another client added, or the deletion of pods. When the cause "
-            "is corrected, pods are created or deleted within 5 minutes.",
+            "admission policy that forbids a field that another client added, or the deletion of pods, or a claim of a "
+            "volume for which there is no class or no room. When the cause is corrected, pods are created or deleted "
+            "within 5 minutes.",
             "Follow the remedy in the message, or correct the cause in the API server's error message.",
         ),
         SECRET_UNAVAILABLE: Meaning(

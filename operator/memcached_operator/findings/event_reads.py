@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Final
 
 from memcached_api import conditions as c
-from memcached_operator.findings import creation, image_errors, mounts
+from memcached_operator.findings import creation, image_errors
 from memcached_operator.findings.rules import PodRules
+from memcached_operator.findings.volumes import claims, mounts
 from memcached_operator.kube.resource import STATEFULSETS, Key, key_of, nested_list
 from memcached_operator.world.snapshot import Messages, Snapshot
 
@@ -78,7 +79,7 @@ def late(snapshot: Snapshot, known: Messages, now: datetime) -> list[Late]:
     """The objects that are late, each once. `known`: the messages that were read before."""
     reasons = {each.get("reason") for each in nested_list(snapshot.cr, "status", "conditions")}
     pods = {each.uid: each for each in _pods(snapshot, known, now, reasons)}
-    return [*pods.values(), *_workload(snapshot, reasons)]
+    return [*pods.values(), *_claims(snapshot, now, reasons), *_workload(snapshot, reasons)]
 
 
 def _pods(snapshot: Snapshot, known: Messages, now: datetime, reasons: AbstractSet[str | None]) -> Iterator[Late]:
@@ -95,6 +96,14 @@ def _pods(snapshot: Snapshot, known: Messages, now: datetime, reasons: AbstractS
             yield Late(pod.metadata.uid, _POD, reported, period=period, urgent=urgent)
     for pod, images in image_errors.unexplained(snapshot.pods)[:MAX_PODS]:
         yield Late(pod.metadata.uid, _POD, c.IMAGE_UNAVAILABLE in reasons, images=images)
+
+
+def _claims(snapshot: Snapshot, now: datetime, reasons: AbstractSet[str | None]) -> Iterator[Late]:
+    """The pods that wait for a claim."""
+    for pod, seconds in claims.waiting(snapshot.pods, now)[:MAX_PODS]:
+        source = Source(claims.selector(pod), _of_claim, creation.RECENT)
+        after = max(0.0, claims.PERIOD.total_seconds() - seconds)
+        yield Late(pod.metadata.uid, source, c.APPLY_FAILED in reasons, after=after)
 
 
 def _workload(snapshot: Snapshot, reasons: AbstractSet[str | None]) -> Iterator[Late]:
@@ -118,6 +127,10 @@ def _workload(snapshot: Snapshot, reasons: AbstractSet[str | None]) -> Iterator[
 
 def _of_pod(text: str, _: str, pod: Late) -> Hashable | None:
     return mounts.subject(text) or image_errors.subject(text, pod.images)
+
+
+def _of_claim(_text: str, _name: str, pod: Late) -> Hashable | None:
+    return pod.uid  # the newest Event of all
 
 
 def _of_workload(text: str, name: str, row: Late) -> Hashable | None:

@@ -10,6 +10,7 @@ from memcached_api.remedies import Remedy
 from memcached_operator.findings.failures import Container, containers_of, failures, logs, stable, text_of
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.findings.rules import PodRules
+from memcached_operator.findings.volumes import claims
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import past_time, time_of
@@ -83,7 +84,9 @@ def _unscheduled(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
         return None
     if scheduled.reason != "SchedulingGated":
         text = stable(PREEMPTION.sub("", text_of(scheduled)))
-        return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", pod=pod.name)
+        # A new claim takes some seconds, which is normal.
+        after = _left(scheduled.last_transition_time, now, claims.PERIOD) if claims.WAITS.search(text) else 0.0
+        return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", after, pod.name)
     gates = _names(gate["name"] for gate in pod.spec.scheduling_gates)
     remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"
     message = f"pod {pod.name} waits for its scheduling gates {gates}. {remedy}"
@@ -237,10 +240,10 @@ def _names(names: Iterable[str]) -> str:
     return " and ".join([", ".join(listed[:MAX_NAMES]), *more])
 
 
-def _left(since: str | None, now: datetime) -> float:
-    """Seconds until a step has taken START_PERIOD."""
+def _left(since: str | None, now: datetime, period: timedelta = START_PERIOD) -> float:
+    """Seconds until a step has taken this time."""
     begun = past_time(since, now) or now
-    return max(0.0, (START_PERIOD - (now - begun)).total_seconds())
+    return max(0.0, (period - (now - begun)).total_seconds())
 
 
 def _node(pod: Pod) -> str:

@@ -39,6 +39,7 @@ class PodRules:
     `surge`: the remedy if the additional pod of a rollout is rejected. `template`: the live pod template; None if it
     is not known. `scheduling`: remedies, by a part of the scheduler's message; a part that contains another one comes
     before it. `disruptions`: remedies if Kubernetes stops pods repeatedly, by a part of the reason and the message.
+    `claims`: the section with `size` and `storageClassName` of the volumes that its pods claim; empty without one.
     `lacks`: the sections that its spec does not have: what changes only these is no remedy.
     """
 
@@ -52,6 +53,7 @@ class PodRules:
     template: Mapping[str, Any] | None = None
     scheduling: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
     disruptions: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
+    claims: str = ""
     lacks: tuple[str, ...] = ()
 
     def within(self, workload: Object | None) -> "PodRules":

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from memcached_api.remedies import Action, Direction, corrected, lowered, raised, text_of
+from memcached_api.remedies import Action, Direction, Remedy, assigned, corrected, lowered, raised, text_of
 from memcached_operator.findings.creation_remedies import METADATA
 from memcached_operator.findings.rules import OwnContainer
 from memcached_operator.kube.resource import Object
@@ -29,6 +30,9 @@ MISSING_SHELL: Final = re.compile(r'exec: "sh": executable file not found')
 USAGE: Final = 64
 """EX_USAGE, with which memcached ends if it cannot use its arguments or its certificate (memcached.c, 1.6.45)."""
 
+FAILURE: Final = 1
+"""EXIT_FAILURE, with which memcached ends if it cannot open or lock its file on a disk (storage.c, 1.6.45)."""
+
 OTHER_IMAGE: Final = Action(
     "spec.cache.warmRestart needs an image with the program sh: use another image", ("spec.image",)
 )
@@ -49,6 +53,19 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
 }
 """By the name of the container."""
 
+CONTAINERS_WITH_DISK: Final[Mapping[str, OwnContainer]] = {
+    **CONTAINERS,
+    pods.CONTAINER: replace(
+        CONTAINERS[pods.CONTAINER],
+        exits={
+            **CONTAINERS[pods.CONTAINER].exits,
+            FAILURE: "memcached cannot use the disk of spec.cache.extstore; delete the pod, so that it gets another "
+            "one: its items are lost",
+        },
+    ),
+}
+"""The same with items on a disk."""
+
 SCHEDULING: Final = scheduling(
     memory=(lowered("spec.cache.memory", "spec.resources.requests.memory"), ADD_NODE),
     others=(
@@ -61,6 +78,25 @@ SCHEDULING: Final = scheduling(
     ),
 )
 """The remedy by a part of the scheduler's message."""
+
+EXTSTORE: Final = "spec.cache.extstore"
+LESS_DISK: Final = lowered("spec.cache.extstore.size")
+OTHER_CLASS: Final = corrected("spec.cache.extstore.storageClassName")
+
+DISK_SCHEDULING: Final[Mapping[str, Remedy]] = {
+    "unbound immediate PersistentVolumeClaims": (
+        assigned("spec.cache.extstore.storageClassName"),
+        Action("mark a StorageClass as the default one"),
+    ),
+    "didn't find available persistent volumes to bind": (OTHER_CLASS, Action("add a volume of this StorageClass")),
+    "did not have enough free storage": (LESS_DISK, OTHER_CLASS, ADD_NODE),
+    "Insufficient ephemeral-storage": (
+        LESS_DISK,
+        Action("set spec.cache.extstore.volume to Claim", ("spec.cache.extstore.volume",)),
+        ADD_NODE,
+    ),
+}
+"""The same of pods with items on a disk (kubernetes pkg/scheduler/framework/plugins/volumebinding, 1.30 to 1.35)."""
 
 DISRUPTIONS: Final = disruptions(less=(lowered("spec.cache.verbosity"),))
 """The remedy by a part of the reason and of the message with which Kubernetes stops pods."""

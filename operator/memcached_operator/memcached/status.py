@@ -8,6 +8,7 @@ from functools import partial
 from memcached_api.memcached.extstore import CLAIM, file_mebibytes
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.resolved import resolved
+from memcached_api.memcached.rules.extstore import has_extstore
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
@@ -18,7 +19,15 @@ from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, nested_map
 from memcached_operator.memcached.addresses import servers
-from memcached_operator.memcached.containers import CONTAINERS, DISRUPTIONS, LOSS, SCHEDULING
+from memcached_operator.memcached.containers import (
+    CONTAINERS,
+    CONTAINERS_WITH_DISK,
+    DISK_SCHEDULING,
+    DISRUPTIONS,
+    EXTSTORE,
+    LOSS,
+    SCHEDULING,
+)
 from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
 from memcached_operator.memcached.losses import THIS_REPLACES, loss_with, no_loss
 from memcached_operator.memcached.slots.pause import served_ports
@@ -63,17 +72,19 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     live = snapshot.child(STATEFULSETS if has_slots else DEPLOYMENTS)
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
     spec, _ = checked(snapshot.cr)
+    has_disk = has_extstore(nested_map(snapshot.cr, "spec"))
     taken_back = partial(takes_back, revision=nested_map(live or {}, "status").get("updateRevision", ""))
     rules = PodRules(
         "Memcached",
-        CONTAINERS,
+        CONTAINERS_WITH_DISK if has_disk else CONTAINERS,
         LOSS,
         loss_with(spec) if workload_rollout.ready or _has_run(snapshot) else no_loss,
         is_planned_end,
         taken_back,
-        scheduling=SCHEDULING,
+        scheduling={**SCHEDULING, **DISK_SCHEDULING} if has_disk else SCHEDULING,
         surge=SURGE,
         disruptions=DISRUPTIONS,
+        claims=EXTSTORE if has_disk else "",
     ).within(live)
     replaces = outcome.update is not None and outcome.update.replaces if has_slots else _has_outdated(workload_rollout)
     resume = f"{pause.remedy(snapshot.cr)}{THIS_REPLACES if replaces else ''}"

@@ -22,6 +22,8 @@ _POD_METADATA: Final = (
     *("deletionTimestamp", "finalizers", "labels"),
 )
 _CONTAINER: Final = ("name", "image", "ports", "resources")
+_SEEN: Final[Object] = {}
+"""Instead of an object of which only the existence is used."""
 _VOLUME: Final = ("name", "secret", "projected")
 _INIT_CONTAINER: Final = ("name", "image", "restartPolicy")
 _POD_SPEC: Final = ("nodeName", "readinessGates", "schedulingGates")
@@ -70,9 +72,8 @@ def pod(obj: Object) -> Object:
     containers = [_only(container, _CONTAINER) for container in nested_list(spec, "containers")]
     init = [_only(container, _INIT_CONTAINER) for container in nested_list(spec, "initContainers")]
     init_containers = {"initContainers": init} if init else {}
-    volumes = [
-        _only(volume, _VOLUME) for volume in nested_list(spec, "volumes") if volume.keys() & {"secret", "projected"}
-    ]
+    named = [each for each in nested_list(spec, "volumes") if each.keys() & {"secret", "projected", "ephemeral"}]
+    volumes = [_only(each, _VOLUME) | dict.fromkeys(each.keys() & {"ephemeral"}, _SEEN) for each in named]
     return {
         **_only(obj, ("apiVersion", "kind")),
         "metadata": meta,

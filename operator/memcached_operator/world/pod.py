@@ -122,6 +122,7 @@ class _Volume(_Part, frozen=True):
     name: str = ""
     secret: _SecretVolume | None = None
     projected: _Projected | None = None
+    ephemeral: _Part | None = None
 
 
 class _Spec(_Part, frozen=True):

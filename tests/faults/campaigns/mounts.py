@@ -14,7 +14,7 @@ from faults.sandbox import LONG_SYNC_PERIOD, POLL, READY_TIMEOUT, TIMEOUT_FACTOR
 from faults.workloads import SLOTS, cache
 from memcached_api import conditions as c
 from memcached_operator.engine.reporting.conditions import DEBOUNCE_PERIOD
-from memcached_operator.findings.mounts import READ_PERIOD
+from memcached_operator.findings.volumes.mounts import READ_PERIOD
 from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
 from support import mounting

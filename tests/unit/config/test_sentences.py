@@ -23,7 +23,7 @@ REGULAR: Final = re.compile(r"\\|\||\(\?")
 """A part of a regular expression."""
 OTHERS: Final = re.compile(
     r' does not exist|TLS handshake|"? ?not found|missing required label|must be |.* secret key: |slab class |'
-    r".* not allowed"
+    r".* not allowed| is being deleted"
 )
 """Words of Kubernetes, kubectl or memcached that a sentence of the project has, too."""
 BOUND: Final = (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.comprehension)

@@ -16,7 +16,7 @@ from memcached_operator.engine.events.reader import (
     Causes,
 )
 from memcached_operator.findings.event_reads import MAX_PODS, RUNNING_PERIOD, VOLUME_PERIOD
-from memcached_operator.findings.mounts import READ_PERIOD
+from memcached_operator.findings.volumes.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError, Page
 from memcached_operator.kube.resource import EVENTS, Key, Object, Resource
 from memcached_operator.world.snapshot import Messages

@@ -1,7 +1,7 @@
 """When the Events about images are read, and that they are read together with those about volumes."""
 
 from memcached_operator.engine.events.reader import PAUSE
-from memcached_operator.findings.mounts import READ_PERIOD
+from memcached_operator.findings.volumes.mounts import READ_PERIOD
 from memcached_operator.kube.resource import Object
 from unit.builders import pod, waiting
 from unit.engine.test_causes import KEY, World, run

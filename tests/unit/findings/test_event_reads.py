@@ -14,7 +14,7 @@ from memcached_operator.findings.event_reads import (
     Late,
     late,
 )
-from memcached_operator.findings.mounts import READ_PERIOD, RECENT, failures
+from memcached_operator.findings.volumes.mounts import READ_PERIOD, RECENT, failures
 from memcached_operator.kube.resource import Object
 from memcached_operator.world.snapshot import NO_MESSAGES, Snapshot
 from unit.builders import NOW, container, deployment, memcached, pod, snapshot_of, typed, waiting

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from memcached_operator.engine.reporting.conditions import timestamp
-from memcached_operator.findings.mounts import IMMUTABLE, RECENT, failures, subject
 from memcached_operator.findings.rules import PodRules
+from memcached_operator.findings.volumes.mounts import IMMUTABLE, RECENT, failures, subject
 from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import last_seen
 from memcached_operator.world.snapshot import Message, Messages

@@ -14,7 +14,7 @@ from memcached_operator.engine.runtime.fair_queue import Limits
 from memcached_operator.engine.runtime.queue import Queue
 from memcached_operator.findings.creation import obstacle
 from memcached_operator.findings.event_reads import MAX_PODS, Late, late
-from memcached_operator.findings.mounts import READ_PERIOD
+from memcached_operator.findings.volumes.mounts import READ_PERIOD
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import EVENTS, Key, Object, nested_map
 from memcached_operator.kube.times import last_seen

@@ -7,12 +7,13 @@ from datetime import datetime
 from memcached_api import conditions as c
 from memcached_operator.engine.kind import Outcome
 from memcached_operator.engine.reporting.conditions import Condition, ready, truncate
-from memcached_operator.findings import creation, disruptions, mounts, strays
+from memcached_operator.findings import creation, disruptions, strays
 from memcached_operator.findings.failures import failures
 from memcached_operator.findings.finding import Problem
 from memcached_operator.findings.obstacles import obstacles
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE, Rollout
 from memcached_operator.findings.rules import PodRules
+from memcached_operator.findings.volumes import claims, mounts
 from memcached_operator.kube import labels
 from memcached_operator.parts.workloads.statefulset import started
 from memcached_operator.world.pod import running_pod_names
@@ -47,6 +48,7 @@ def workload_state(
     met = obstacles((*snapshot.pods, *snapshot.ended), now, rules)
     hint = _some([obstacle.message for obstacle in met if not obstacle.after])
     uncreated = creation.problems(snapshot, rules)
+    uncreated += claims.problems(snapshot.pods, snapshot.messages, now, rules)
     problems = [problem for problem in outcome.problems if problem.reason not in TRANSIENT_REASONS]
     transient = [problem for problem in outcome.problems if problem.reason in TRANSIENT_REASONS]
     pod_problems = (Problem(failure.reason, failure.message) for failure in failed)

@@ -1,0 +1,1 @@
+"""Finds why pods wait for their volumes."""

@@ -1,15 +1,14 @@
 """How long memcached takes to answer: the agent times a command of its own, and counts the times in a histogram."""
 
 import asyncio
-from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import accumulate
 from typing import Final
 
 from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError
-from memcached_agent.metrics.exposition import Family, Labels, Metric
+from memcached_agent.metrics.exposition import Family, Metric
+from memcached_agent.metrics.histogram import Histogram
 
 DURATION: Final = Metric(
     "memcached_agent_request_duration_seconds",
@@ -20,8 +19,6 @@ BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 """Upper limits in seconds. On loopback, an idle memcached answers within 0.25 ms; the timeout is 2 s."""
 PERIOD: Final = 5.0
 """Seconds between two commands."""
-_BOUNDS: Final[tuple[Labels, ...]] = tuple((("le", str(bound)),) for bound in (*BUCKETS, "+Inf"))
-_SUFFIXES: Final = (*["_bucket"] * len(_BOUNDS), "_sum", "_count")
 
 
 class Latency:
@@ -33,8 +30,7 @@ class Latency:
     def __init__(self, client: MemcachedClient, period: float = PERIOD) -> None:
         self._client = client
         self._period = period
-        self._counts = [0] * len(_BOUNDS)
-        self._sum = 0.0
+        self._seconds = Histogram(DURATION, BUCKETS)
 
     async def run(self) -> None:
         """Send the command periodically, until cancelled."""
@@ -43,15 +39,8 @@ class Latency:
             with suppress(MemcachedError):  # the client has logged it
                 seconds = await self._client.no_op()
                 if seconds is not None:
-                    self.observe(seconds)
-
-    def observe(self, seconds: float) -> None:
-        """Add the time of one reply to the histogram."""
-        self._counts[bisect_left(BUCKETS, seconds)] += 1
-        self._sum += seconds
+                    self._seconds.observe(seconds)
 
     def metrics(self) -> Iterator[Family]:
         """The histogram. It waits for nothing: all tasks run in one thread."""
-        totals = list(accumulate(self._counts))
-        buckets = list(zip(_BOUNDS, totals, strict=True))
-        yield Family(DURATION, [*buckets, ((), round(self._sum, 6)), ((), totals[-1])], _SUFFIXES)
+        yield self._seconds.family()

@@ -20,6 +20,7 @@ from memcached_agent.web.health import Check, healthz, readyz, serving
 from memcached_agent.web.server import Protocols, Server, listen
 
 if TYPE_CHECKING:
+    from memcached_agent.extstore.guard import Guard
     from memcached_agent.insight.insight import Insight
     from memcached_agent.pod_watcher import PodWatcher
 
@@ -34,10 +35,12 @@ async def run(options: AgentOptions) -> None:
     loop.set_exception_handler(Exhaustion(loop.time).handle)
     reloads = Reloads(options)
     client = reloads.client
-    pod, latency = _pod(options, client), Latency(client)
+    pod, guard, latency = _pod(options, client), _guard(options), Latency(client)
     checks: dict[str, Check] = {"memcached": SingleFlight(client.problem)}
-    checks |= {watcher.name: watcher.problem for watcher in reloads.watchers} | dict(pod.checks if pod else {})
-    parts = tuple(part for part in (reloads, latency, pod, _insight(options, reloads)) if part)
+    checks |= {watcher.name: watcher.problem for watcher in reloads.watchers}
+    for watched in (pod, guard):
+        checks |= watched.checks if watched else {}
+    parts = tuple(part for part in (reloads, latency, pod, guard, _insight(options, reloads)) if part)
     scrape = Exporter(client, *(part.metrics for part in parts)).metrics
     routes = {"/metrics": SingleFlight(scrape), "/healthz": lambda: healthz(checks)}
     server = Server(routes)
@@ -66,6 +69,15 @@ def _pod(options: AgentOptions, client: MemcachedClient) -> "PodWatcher | None":
     from memcached_agent.pod_watcher import PodWatcher  # which others need not load
 
     return PodWatcher(client, options.pod)
+
+
+def _guard(options: AgentOptions) -> "Guard | None":
+    """The guard of the volume of extstore. None without one."""
+    if options.extstore is None:
+        return None
+    from memcached_agent.extstore.guard import Guard  # which others need not load
+
+    return Guard(options.extstore)
 
 
 def _insight(options: AgentOptions, reloads: Reloads) -> "Insight | None":

@@ -19,6 +19,7 @@ DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus at
                      makes memcached reload these files when they change. With --annotations-file, annotations of the
                      pod set until when it is not ready, and how much memory memcached gets while it runs. With
                      --arguments-file, it restarts memcached when its arguments change, and memcached keeps its items.
+                     With --extstore-volume, it stops memcached when the disk of extstore refuses writes.
                      """
 
 
@@ -68,6 +69,8 @@ class AgentOptions:
     pod: Pod | None = None
     insight: bool = False
     """Whether a second connection watches evictions, to predict hit ratios."""
+    extstore: str | None = None
+    """The directory of extstore's file `items`, which the agent probes."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,9 +101,8 @@ def parse_options(arguments: Sequence[str]) -> AgentOptions:
         None if values.tls_directory is None else TlsOptions(values.tls_directory, values.tls_port, values.metrics_tls)
     )
     addresses = (values.memcached, values.metrics_bind_address, values.probes_bind_address)
-    return AgentOptions(
-        *addresses, values.log_level, values.log_format, tls, values.users_file, pod, insight=values.insight
-    )
+    parts = (tls, values.users_file, pod, values.insight, values.extstore_volume)
+    return AgentOptions(*addresses, values.log_level, values.log_format, *parts)
 
 
 def _parser() -> Parser:
@@ -143,6 +145,13 @@ def _parser() -> Parser:
         action="store_true",
         help="predict the hit ratio with more or less memory: a second connection to memcached watches which items it "
         "evicts and stores (default: one connection)",
+    )
+    parser.add_argument(
+        "--extstore-volume",
+        metavar="DIR",
+        type=_path,
+        help="directory of the file `items` of memcached's option ext_path. Every 5 s, the agent writes a file there, "
+        "and stops memcached if the disk refuses it (default: no probe)",
     )
     _add_reloads(parser)
     _add_pod(parser)

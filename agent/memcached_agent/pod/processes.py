@@ -26,9 +26,12 @@ class Process(NamedTuple):
 
 
 def find(option: str, value: str, proc: str = PROC) -> Process:
-    """The memcached whose command line has this option. Raises InvalidError unless there is exactly one."""
+    """The memcached whose command line has this option. Raises InvalidError unless there is exactly one.
+
+    `value`: of the option, or what is before `:` in one of the settings in it, which commas separate.
+    """
     try:
-        processes = [process for process in _all(proc) if (option, value) in pairwise(process.arguments)]
+        processes = [process for process in _all(proc) if _has(process, option, value)]
     except OSError as error:
         raise InvalidError(f"the processes of the pod cannot be read: {error.strerror}") from None
     if len(processes) > 1:
@@ -43,6 +46,12 @@ def find(option: str, value: str, proc: str = PROC) -> Process:
             "shareProcessNamespace: true"
         )
     return processes[0]
+
+
+def _has(process: Process, option: str, value: str) -> bool:
+    """Whether the command line has this option, as `find`."""
+    values = (text for name, text in pairwise(process.arguments) if name == option)
+    return any(text == value or any(each.startswith(f"{value}:") for each in text.split(",")) for text in values)
 
 
 def send(process: Process, signum: int, proc: str = PROC) -> None:

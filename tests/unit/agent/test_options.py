@@ -10,6 +10,7 @@ import pytest
 
 from memcached_agent import logs, options
 from memcached_agent.addresses import Address, parse_address
+from memcached_agent.extstore import families as extstore
 from memcached_agent.memcached.errors import REASONS
 from memcached_agent.metrics import agent, arguments, memory, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
@@ -21,7 +22,7 @@ from .processes import finished
 OPTIONS = {
     *("--memcached", "--metrics-bind-address", "--probes-bind-address"),
     *("--tls-directory", "--tls-port", "--metrics-tls", "--users-file", "--insight"),
-    *("--annotations-file", "--state-directory", "--arguments-file", "--items-file"),
+    *("--annotations-file", "--state-directory", "--arguments-file", "--items-file", "--extstore-volume"),
     *("--log-level", "--log-format", "--version", "--help"),
 }
 TLS = ["--tls-directory=/tls", "--tls-port=11212"]
@@ -106,6 +107,10 @@ def test_reloads() -> None:
     assert (found.tls, found.users_file) == (options.TlsOptions("/tls", 11212, metrics=True), "/auth/users")
 
 
+def test_extstore() -> None:
+    assert options.parse_options(["--extstore-volume=/extstore/"]).extstore == "/extstore"
+
+
 def test_pod() -> None:
     assert options.parse_options(POD).pod == options.Pod("/etc/podinfo/annotations", "/state")
     restart = options.Restart("/etc/podinfo/args", "/cache/items")
@@ -155,8 +160,8 @@ def test_log_lines(log_format: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_flags_and_metrics_are_documented() -> None:
     page = (Path(__file__).parents[3] / "docs/monitoring.md").read_text()
     assert [each for each in OPTIONS - {"--version", "--help"} if f"`{each}`" not in page] == []
-    modules = (agent, arguments, memory, reloads, restarts, warm)
+    modules = (agent, arguments, extstore, memory, reloads, restarts, warm)
     names = [each.name for module in modules for each in vars(module).values() if isinstance(each, Metric)]
-    assert len(names) == 17
+    assert len(names) == 21
     assert [each for each in names if f"`{each}" not in page] == []
     assert [each for each in REASONS if f"`{each}`" not in page] == []

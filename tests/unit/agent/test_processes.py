@@ -30,6 +30,15 @@ def test_process_is_that_with_the_option(tmp_path: Path) -> None:
         find(*FOUND, str(tmp_path))
 
 
+@pytest.mark.parametrize("settings", ["", "ext_threads=8,", "ext_path=/other:64m,"])
+def test_process_with_a_setting_among_others(tmp_path: Path, settings: str) -> None:
+    words = ("-o", "slab_automove=1", "-o", f"{settings}ext_path=/extstore/items:64m", "-I", "2m")
+    process(tmp_path, 12, "memcached", *words)
+    process(tmp_path, 13, "memcached", "-o", f"{settings}ext_path=/extstore/items2:64m")
+    process(tmp_path, 14, "memcached", "-l", "ext_path=/extstore/items:64m")
+    assert find("-o", "ext_path=/extstore/items", str(tmp_path)) == Process(12, 7, words)
+
+
 def test_processes_that_cannot_be_read_are_a_problem(tmp_path: Path) -> None:
     with pytest.raises(InvalidError, match="the processes of the pod cannot be read: No such file"):
         find(*FOUND, str(tmp_path / "missing"))

@@ -32,12 +32,15 @@ class Group:
 
 AGENT_PURE = (
     "agent/memcached_agent/addresses.py",
+    "agent/memcached_agent/extstore/decision.py",
+    "agent/memcached_agent/extstore/families.py",
     "agent/memcached_agent/memcached/stats.py",
     "agent/memcached_agent/memory/target.py",
     "agent/memcached_agent/metrics/agent.py",
     "agent/memcached_agent/metrics/arguments.py",
     "agent/memcached_agent/metrics/exposition.py",
     "agent/memcached_agent/metrics/families.py",
+    "agent/memcached_agent/metrics/histogram.py",
     "agent/memcached_agent/metrics/memory.py",
     "agent/memcached_agent/metrics/reloads.py",
     "agent/memcached_agent/metrics/restarts.py",

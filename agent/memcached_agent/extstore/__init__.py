@@ -1,0 +1,1 @@
+"""The disk of extstore: memcached must not go on when its disk refuses writes."""

@@ -51,7 +51,7 @@ def storage_class(name: str) -> Object:
 
 def volume(name: str, class_name: str, directory: Path, size: str = "1Gi") -> Object:
     """A volume of the class on the only node."""
-    (node,) = kube.items("nodes", "")
+    (node,) = (kube.read("/api/v1/nodes") or {})["items"]
     found = {"key": HOSTNAME, "operator": "In", "values": [node["metadata"]["labels"][HOSTNAME]]}
     terms = [{"matchExpressions": [found]}]
     return {

@@ -36,6 +36,7 @@ GROUPS = {
     "pods": "/api/v1",
     "events": "/api/v1",
     "secrets": "/api/v1",
+    "persistentvolumeclaims": "/api/v1",
     "configmaps": "/api/v1",
     "endpoints": "/api/v1",
     "endpointslices": "/apis/discovery.k8s.io/v1",

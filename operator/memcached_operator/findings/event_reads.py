@@ -11,6 +11,7 @@ from typing import Final
 
 from memcached_api import conditions as c
 from memcached_operator.findings import creation, image_errors
+from memcached_operator.findings.obstacles import CLAIM_PERIOD
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.findings.volumes import claims, mounts
 from memcached_operator.kube.resource import STATEFULSETS, Key, key_of, nested_list
@@ -102,7 +103,7 @@ def _claims(snapshot: Snapshot, now: datetime, reasons: AbstractSet[str | None])
     """The pods that wait for a claim."""
     for pod, seconds in claims.waiting(snapshot.pods, now)[:MAX_PODS]:
         source = Source(claims.selector(pod), _of_claim, creation.RECENT)
-        after = max(0.0, claims.PERIOD.total_seconds() - seconds)
+        after = max(0.0, CLAIM_PERIOD.total_seconds() - seconds)
         yield Late(pod.metadata.uid, source, c.APPLY_FAILED in reasons, after=after)
 
 

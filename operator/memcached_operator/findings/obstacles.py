@@ -10,7 +10,6 @@ from memcached_api.remedies import Remedy
 from memcached_operator.findings.failures import Container, containers_of, failures, logs, stable, text_of
 from memcached_operator.findings.rollout import PROGRESS_DEADLINE
 from memcached_operator.findings.rules import PodRules
-from memcached_operator.findings.volumes import claims
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import past_time, time_of
@@ -19,6 +18,17 @@ from memcached_operator.world.pod import NOT_REPORTED, Pod, by_name, times_of_co
 START_PERIOD: Final = timedelta(seconds=60)
 """The time that a pod may take for a step of its start or its deletion before the step is reported: what is normal must
 not cost a write of the status."""
+
+CLAIM_PERIOD: Final = timedelta(seconds=15)
+"""The same for the claims of a pod: a new one is bound within some seconds, also after the claim of the pod that it
+replaces is deleted."""
+
+CLAIMS: Final = re.compile(
+    r"ephemeral volume controller to create|was not created for pod|unbound immediate PersistentVolumeClaims|"
+    r"persistentvolumeclaim \S{1,300} is being deleted"
+)
+"""The scheduler's messages while claims are not created or not bound (kubernetes
+pkg/scheduler/framework/plugins/volumebinding, component-helpers/storage/ephemeral)."""
 
 MAX_NAMES: Final = 3
 """Maximum names of gates or finalizers in a message."""
@@ -85,7 +95,7 @@ def _unscheduled(pod: Pod, now: datetime, rules: PodRules) -> Obstacle | None:
     if scheduled.reason != "SchedulingGated":
         text = stable(PREEMPTION.sub("", text_of(scheduled)))
         # A new claim takes some seconds, which is normal.
-        after = _left(scheduled.last_transition_time, now, claims.PERIOD) if claims.WAITS.search(text) else 0.0
+        after = _left(scheduled.last_transition_time, now, CLAIM_PERIOD) if CLAIMS.search(text) else 0.0
         return Obstacle(f"cannot be scheduled: {text}{_scheduling_remedy(text, rules)}", after, pod.name)
     gates = _names(gate["name"] for gate in pod.spec.scheduling_gates)
     remedy = f"They are not part of this {rules.kind}: the controller that adds them must remove them"

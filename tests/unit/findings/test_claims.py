@@ -8,7 +8,7 @@ import pytest
 from memcached_api import conditions as c
 from memcached_operator.engine.kind import Outcome
 from memcached_operator.findings.event_reads import MAX_PODS, Late, late
-from memcached_operator.findings.volumes import claims
+from memcached_operator.findings.obstacles import CLAIM_PERIOD
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.status import status_with
 from memcached_operator.world import kept_fields
@@ -128,6 +128,6 @@ def test_claim_that_is_new_is_no_obstacle(message: str) -> None:
         observed = snapshot_of(memcached(**DISK), pods=[pending(message, since=since)])
         return status_with("cluster.local")(observed, Outcome(), NOW).status["conditions"][0]["message"]
 
-    assert claims.PERIOD.total_seconds() == 15
+    assert CLAIM_PERIOD.total_seconds() == 15
     assert "cannot be scheduled" not in available(14)
     assert "cannot be scheduled" in available(15)

@@ -6,7 +6,7 @@ volume can be provisioned for it in one about the claim.
 
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from memcached_api import conditions as c
@@ -19,22 +19,12 @@ from memcached_operator.kube.times import past_time
 from memcached_operator.world.pod import Pod, by_name
 from memcached_operator.world.snapshot import Messages
 
-PERIOD: Final = timedelta(seconds=15)
-"""The time that the claims of a pod may take: a new one is bound within some seconds, also after the claim of the pod
-that it replaces is gone."""
-
 MAX_TEXT: Final = 600
 """Characters of an Event that are reported. Anyone who can create Events can write it."""
 
-WAITS: Final = re.compile(
-    r"ephemeral volume controller to create|was not created for pod|unbound immediate PersistentVolumeClaims|"
-    r"persistentvolumeclaim \S{1,300} is being deleted"
-)
-"""The scheduler's messages while claims are not created or not bound (kubernetes
-pkg/scheduler/framework/plugins/volumebinding, staging/src/k8s.io/component-helpers/storage/ephemeral)."""
-
 UNCREATED: Final = re.compile(r"ephemeral volume controller to create|was not created for pod")
-"""Those while a claim is not created, or one of another owner has its name."""
+"""The scheduler's messages while a claim is not created, or one of another owner has its name (kubernetes
+pkg/scheduler/framework/plugins/volumebinding, component-helpers/storage/ephemeral)."""
 
 EXCEEDED: Final = re.compile(rf"exceeded quota: {NAME},")
 NO_CLASS: Final = re.compile(rf'storageclass\.storage\.k8s\.io "{NAME}" not found')

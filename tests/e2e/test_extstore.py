@@ -43,13 +43,12 @@ def cache(namespace: str, slots: int = 1, memory: str = "64Mi", **extstore: Any)
 
 
 @contextmanager
-def storage(namespace: str, *directories: Path) -> Generator[None]:
-    """Volumes at these directories during the block, of a class that has the name of the namespace."""
-    names = [f"{namespace}-{directory.name}" for directory in directories]
+def storage(namespace: str, *paths: Path) -> Generator[None]:
+    """Volumes of directories or devices during the block, of a class that has the name of the namespace."""
+    names = [f"{namespace}-{path.name}" for path in paths]
     kube.apply(disks.storage_class(namespace))
-    for name, directory in zip(names, directories, strict=True):
-        directory.mkdir(exist_ok=True)
-        kube.apply(disks.volume(name, namespace, directory))
+    for name, path in zip(names, paths, strict=True):
+        kube.apply(disks.volume(name, namespace, path))
     try:
         yield
     finally:
@@ -62,7 +61,10 @@ def storage(namespace: str, *directories: Path) -> Generator[None]:
 @pytest.fixture
 def volumes(namespace: str, tmp_path: Path) -> Generator[None]:
     """More volumes than slots: a volume that was used is not used again."""
-    with storage(namespace, *(tmp_path / f"volume-{number}" for number in range(VOLUMES))):
+    directories = [tmp_path / f"volume-{number}" for number in range(VOLUMES)]
+    for directory in directories:
+        directory.mkdir()
+    with storage(namespace, *directories):
         yield
 
 
@@ -135,22 +137,22 @@ def test_items_on_the_disk_of_the_node_are_kept_while_memory_is_added(namespace:
 def test_memcached_does_not_serve_from_a_disk_that_refuses_writes(
     namespace: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """The volume is an ext4 file system. After the error, the kernel makes it read-only."""
-    volume = tmp_path / "volume"
-    with disks.file_system(tmp_path / "image", volume, GIB), storage(namespace, volume):
+    """The volume is an ext4 file system, which the kernel makes read-only after an error."""
+    with disks.device(tmp_path / "image", GIB) as device, storage(namespace, device):
         kube.apply(cache(namespace, storageClassName=namespace))
         wait_until_ready(namespace)
         (pod,) = pods_of(namespace)
         fill(address_of(pod))
-        disks.fail(volume)
+        disks.fail(device)
         begun = time.monotonic()
         eventually(lambda: not serves(pod), STOPPED, "memcached has ended")
         record_property("seconds until memcached has ended", round(time.monotonic() - begun, 1))
         said = "memcached cannot use the disk of spec.cache.extstore; delete the pod, so that it gets another one"
         eventually(lambda: said in str(conditions(namespace)["Degraded"]), ROLLOUT, "the status names the disk")
-        with storage(namespace, tmp_path / "other"):
-            kubectl("delete", "pod", pod["metadata"]["name"], "-n", namespace)
-            wait_until_ready(namespace)
+        kube.apply(disks.volume(f"{namespace}-other", namespace, tmp_path))
+        kubectl("delete", "pod", pod["metadata"]["name"], "-n", namespace)
+        wait_until_ready(namespace)
+        kubectl("delete", "persistentvolume", f"{namespace}-other", "--wait=false")
 
 
 def serves(pod: Object) -> bool:

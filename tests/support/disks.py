@@ -1,6 +1,5 @@
-"""Disks for items: file systems in images, StorageClasses and volumes of the node."""
+"""Disks for items: devices in images, StorageClasses and volumes of the node."""
 
-import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,28 +13,21 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 @contextmanager
-def file_system(image: Path, directory: Path, size: int) -> Generator[None]:
-    """An ext4 file system of `size` bytes in an image, mounted during the block.
-
-    Without blocks for root, as drivers of volumes make it. After an error, the kernel makes it read-only.
-    """
+def device(image: Path, size: int) -> Generator[Path]:
+    """A block device of `size` bytes in an image during the block."""
     install([] if find("mkfs.ext4") else ["e2fsprogs"])
-    directory.mkdir(parents=True, exist_ok=True)
     with image.open("wb") as file:
         file.truncate(size)
-    programs.output(["mkfs.ext4", "-q", "-m0", image])
-    programs.output(["mount", "-o", "loop,errors=remount-ro", image, directory])
+    found = Path(programs.output(["losetup", "--find", "--show", image]).strip())
     try:
-        yield
+        yield found
     finally:
-        programs.output(["umount", "--lazy", directory])
+        programs.output(["losetup", "--detach", found])
 
 
-def fail(directory: Path) -> None:
-    """Let the kernel report an error of the file system. It has a switch for tests of programs."""
-    number = directory.stat().st_dev
-    device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
-    Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("a test\n")
+def fail(found: Path) -> None:
+    """Let the kernel report an error of the ext4 file system of a device. It has a switch for tests of programs."""
+    Path(f"/sys/fs/ext4/{found.name}/trigger_fs_error").write_text("a test\n")
 
 
 def storage_class(name: str) -> Object:
@@ -49,8 +41,12 @@ def storage_class(name: str) -> Object:
     }
 
 
-def volume(name: str, class_name: str, directory: Path, size: str = "1Gi") -> Object:
-    """A volume of the class on the only node."""
+def volume(name: str, class_name: str, path: Path, size: str = "1Gi") -> Object:
+    """A volume of the class on the only node: a directory, or a device on which the kubelet makes ext4.
+
+    After an error of a device, the kernel makes the file system read-only.
+    """
+    on_device: Object = {} if path.is_dir() else {"mountOptions": ["errors=remount-ro"]}
     (node,) = (kube.read("/api/v1/nodes") or {})["items"]
     found = {"key": HOSTNAME, "operator": "In", "values": [node["metadata"]["labels"][HOSTNAME]]}
     terms = [{"matchExpressions": [found]}]
@@ -63,7 +59,8 @@ def volume(name: str, class_name: str, directory: Path, size: str = "1Gi") -> Ob
             "accessModes": ["ReadWriteOnce"],
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": class_name,
-            "local": {"path": str(directory)},
+            "local": {"path": str(path)},
             "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+            **on_device,
         },
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final
 
+from memcached_agent.extstore import age
 from memcached_agent.memcached.client import MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError
 from memcached_agent.memcached.stats import Stats
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 POLL: Final = 5.0
 """Seconds between two samples. A new connection is followed by a sample at once."""
-NAMES: Final = (gate.NAME, target.NAME)
+NAMES: Final = (gate.NAME, target.NAME, age.NAME)
 
 
 class PodWatcher:
@@ -49,6 +50,7 @@ class PodWatcher:
         self._record = self._store.load()
         self._warmth = Warmth(clock)
         self._limit = Limit(client, clock)
+        self._age = age.ItemAge(client)
         self._arguments = Arguments(options.restart, clock) if options.restart else None
         self._connection: int | None = None
         self._step = SingleFlight(self.step)
@@ -60,6 +62,7 @@ class PodWatcher:
             "state": self._store.problem.check,
             gate.NAME: self._warmth.problem.check,
             target.NAME: self._limit.problem,
+            age.NAME: self._age.problem,
             **({ARGUMENTS: self._arguments.problem.check} if self._arguments else {}),
         }
 
@@ -91,6 +94,7 @@ class PodWatcher:
         try:
             self._observe(connection, await self._client.general())
             await self._limit.enforce()
+            await self._age.enforce()
         except MemcachedError:  # the client has logged it
             return
         finally:
@@ -112,10 +116,11 @@ class PodWatcher:
         yield from restarts.families(known.kept if known else 0, known.lost if known else 0)
 
     def _read(self) -> None:
-        """Read the annotations of the pod, and pass their values to the gate and to the memory limit."""
+        """Read the annotations of the pod, and pass on their values."""
         values = self._annotations.read()
         self._warmth.configure(values.get(gate.NAME))
         self._limit.configure(values.get(target.NAME))
+        self._age.configure(values.get(age.NAME))
 
     async def _cold(self) -> str:
         """The reason why the gate does not let the pod be ready; empty if it does."""

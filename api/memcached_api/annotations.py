@@ -57,6 +57,10 @@ MEMORY_ANNOTATION: Final = f"{OWN_PREFIX}memory"
 """On a pod: the memory for items in MiB. The operator writes it. The agent reads it, and raises the memory of memcached
 to it."""
 
+ITEM_AGE_ANNOTATION: Final = f"{OWN_PREFIX}item-age"
+"""On a pod with items on a disk: the seconds after which an item moves there; 4294967295: never. The operator writes
+it. The agent reads it, and sets it in memcached."""
+
 ARGS_ANNOTATION: Final = f"{OWN_PREFIX}args"
 """On a pod: the arguments of memcached, which can change while the pod runs. None contains a space. The operator writes
 it. The start script of the container and the agent read it, the agent to restart memcached after a change."""

@@ -47,6 +47,7 @@ class Part(Enum):
     GATE = "the annotation with the gate of the agent"
     RESOURCES = "requests and limits"
     MEMORY = "the annotation with the memory for items"
+    ITEM_AGE = "the annotation with the age after which items move to the disk"
     IMAGE = "the image of memcached"
     ARGUMENTS = "the annotation with the arguments of memcached"
 

@@ -79,9 +79,16 @@ class MemcachedClient:
 
     async def general(self) -> Stats:
         """The reply to `stats` alone. Raises MemcachedError."""
+        return await self._stats("stats")
+
+    async def settings(self) -> Stats:
+        """The reply to `stats settings` alone. Raises MemcachedError."""
+        return await self._stats("stats settings")
+
+    async def _stats(self, command: str) -> Stats:
         async with self._commands() as connection:
             try:
-                return parse_stats(await connection.command("stats", END))
+                return parse_stats(await connection.command(command, END))
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
 
@@ -104,9 +111,18 @@ class MemcachedClient:
 
         Raises MemcachedError.
         """
-        name = f"cache_memlimit {mebibytes}"
+        return await self._set(f"cache_memlimit {mebibytes}")
+
+    async def set_item_age(self, seconds: int) -> str:
+        """Let items move to the disk of extstore after this time. Returns as `set_memory_limit`.
+
+        Raises MemcachedError.
+        """
+        return await self._set(f"extstore item_age {seconds}")
+
+    async def _set(self, command: str) -> str:
         async with self._commands() as connection:
-            return _unless_ok(await connection.request(f"{name}\r\n".encode(), LINE, name, ERRORS))
+            return _unless_ok(await connection.request(f"{command}\r\n".encode(), LINE, command, ERRORS))
 
     async def no_op(self) -> float | None:
         """Send `mn`, and return the seconds until its reply. None if memcached does not know it (before 1.6).

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from memcached_api.effects import REPLACES
+from memcached_api.effects import REPLACES, Effect, FieldEffect, Needs, Part
 from memcached_api.kubernetes import Quantity
 from memcached_api.memcached.memory import MEBIBYTE
 from memcached_api.quantity import parse_quantity
@@ -46,6 +46,10 @@ MAX_THREADS: Final = 64
 MAX_AGE: Final = 86400
 """Seconds."""
 MAX_AGE_LENGTH: Final = 16
+NEVER: Final = 2**32 - 1
+"""Seconds: memcached's default age, with which items move only when memory is nearly full."""
+AGE_OPTION: Final = "ext_item_age="
+PATH_OPTION: Final = "ext_path="
 
 
 def _number(amount: str | float) -> object:
@@ -55,6 +59,9 @@ def _number(amount: str | float) -> object:
 def age_seconds(age: str | None) -> int | None:
     """An `itemAge` in seconds; None if it is absent."""
     return None if age is None else seconds(age)
+
+
+_AGE: Final = FieldEffect(Effect.IN_PLACE, Needs.AGENT, Part.ITEM_AGE)
 
 
 class Extstore(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,7 +77,7 @@ class Extstore(msgspec.Struct, frozen=True, rename="camel"):
     storage_class_name: Annotated[str, Meta(min_length=1, max_length=253), REPLACES] | None = None
     """Name of the StorageClass of the claims. Defaults to the default class of the cluster."""
 
-    item_age: Annotated[str, Meta(min_length=1, max_length=MAX_AGE_LENGTH), REPLACES.by(age_seconds)] | None = None
+    item_age: Annotated[str, Meta(min_length=1, max_length=MAX_AGE_LENGTH), _AGE.by(age_seconds)] | None = None
     """Time after which an item moves to the disk, such as `30s`. `0s`: at once, so that no burst of writes loses items.
     At most 24h. If absent, items move only when memory is nearly full."""
 
@@ -103,11 +110,11 @@ def options(extstore: Extstore, path: str, item_size: int) -> str:
     age = age_seconds(extstore.item_age)
     return ",".join(
         [
-            f"ext_path={path}:{file_mebibytes(extstore.size)}m",
+            f"{PATH_OPTION}{path}:{file_mebibytes(extstore.size)}m",
             f"ext_wbuf_size={buffer_mebibytes(item_size)}",
             f"ext_threads={DEFAULT_THREADS if extstore.threads is None else extstore.threads}",
             "ext_max_sleep=10000",
             "slab_automove_freeratio=0.1",
-            *([] if age is None else [f"ext_item_age={age}"]),
+            *([] if age is None else [f"{AGE_OPTION}{age}"]),
         ]
     )

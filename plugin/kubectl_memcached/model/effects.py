@@ -22,7 +22,7 @@ NEEDS: Final = {
     "spec.cache.extstore.size": "REPLACES",
     "spec.cache.extstore.volume": "REPLACES",
     "spec.cache.extstore.storageClassName": "REPLACES",
-    "spec.cache.extstore.itemAge": "REPLACES",
+    "spec.cache.extstore.itemAge": "AGENT",
     "spec.cache.extstore.threads": "REPLACES",
     "spec.podTemplate.metadata.labels": "REPLACES",
     "spec.podTemplate.metadata.annotations": "REPLACES",

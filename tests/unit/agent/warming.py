@@ -14,7 +14,8 @@ MEBIBYTE = 2**20
 class Process:
     """What `stats` shows. `started` and `time`: seconds of memcached's clock; `cpu`: seconds of CPU time.
 
-    `limit`: MiB for items. `refusal`: the reply to `cache_memlimit`, which then has no effect; empty: it is accepted.
+    `limit`: MiB for items. `age`: seconds after which they move to the disk. `refusal`: the reply to a command that
+    changes one of them, which then has no effect; empty: it is accepted.
     """
 
     pid: int = 1
@@ -24,13 +25,19 @@ class Process:
     hits: int = 0
     misses: int = 0
     limit: int = 64
+    age: int = 2**32 - 1
     refusal: bytes = b""
 
     def answer(self, line: str) -> bytes | None:
-        """The reply to `stats` and `cache_memlimit`, for FakeMemcached."""
+        """The reply to `stats` and to commands that change settings, for FakeMemcached."""
         if line.startswith("cache_memlimit "):
             self.limit = self.limit if self.refusal else int(line.split()[1])
             return self.refusal or b"OK\r\n"
+        if line.startswith("extstore item_age "):
+            self.age = self.age if self.refusal else int(line.split()[2])
+            return self.refusal or b"OK\r\n"
+        if line == "stats settings":
+            return b"STAT ext_item_age %d\r\nEND\r\n" % self.age
         return self._reply() if line == "stats" else None
 
     def work(self, seconds: float, hits: float, misses: float) -> None:

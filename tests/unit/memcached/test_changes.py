@@ -109,11 +109,30 @@ IDENTITIES: Specs = st.fixed_dictionaries({"identity": st.just("Pooled"), "rollo
 )
 
 
-def _combined(spec: dict[str, Any], identity: dict[str, Any], restart: dict[str, Any]) -> dict[str, Any]:
-    return {**spec, **identity, "rollout": {**identity["rollout"], **restart}}
+DISKS: st.SearchStrategy[dict[str, Any] | None] = st.none() | st.fixed_dictionaries(
+    {"size": st.sampled_from(["1Gi", "1024Mi", "2Gi"])},
+    optional={
+        "volume": st.sampled_from(["Claim", "EmptyDir"]),
+        "storageClassName": st.just("local"),
+        "itemAge": st.sampled_from(["0s", "60s", "1m"]),
+        "threads": st.sampled_from([8, 4]),
+    },
+)
 
 
-SPECS = st.builds(_combined, ALL, IDENTITIES, RESTARTS).filter(lambda spec: not MEMCACHED.validate(memcached(**spec)))
+def _combined(
+    spec: dict[str, Any], identity: dict[str, Any], restart: dict[str, Any], disk: dict[str, Any] | None
+) -> dict[str, Any]:
+    combined = {**spec, **identity, "rollout": {**identity["rollout"], **restart}}
+    if disk is None or identity["identity"] != "Stable":
+        return combined
+    others = {name: value for name, value in spec.get("cache", {}).items() if name != "evictions"}
+    return {**combined, "cache": {**others, "memory": "256Mi", "extstore": disk}}
+
+
+SPECS = st.builds(_combined, ALL, IDENTITIES, RESTARTS, DISKS).filter(
+    lambda spec: not MEMCACHED.validate(memcached(**spec))
+)
 
 
 def template(spec: dict[str, Any]) -> Object:

@@ -41,6 +41,11 @@ def warm_up(spec: Spec, **fields: Any) -> Spec:
     return {**spec, "rollout": {"warmUp": fields}}
 
 
+def disk(spec: Spec = SLOTS, memory: str = "256Mi", **fields: Any) -> Spec:
+    """The spec with items on a disk."""
+    return cache(spec, memory=memory, extstore={"size": "1Gi", **fields})
+
+
 FULL: Spec = {"cpu": "1", "memory": "512Mi"}
 GUARANTEED: Spec = agent(
     resources(WATCHED, {"cpu": "1"}, {"cpu": "1", "memory": "200Mi"}),
@@ -68,6 +73,19 @@ CHANGES: list[tuple[Spec, Spec, Effect, list[str]]] = [
         Effect.IN_PLACE,
         ["spec.agent.image"],
     ),
+    # Items on a disk.
+    (cache(SLOTS, memory="256Mi"), disk(), Effect.REPLACE, ["spec.cache.extstore"]),
+    (disk(), cache(SLOTS, memory="256Mi"), Effect.REPLACE, ["spec.cache.extstore"]),
+    (disk(), disk(size="1024Mi", volume="Claim", threads=8), Effect.NOTHING, []),
+    (disk(), disk(size="2Gi"), Effect.REPLACE, ["spec.cache.extstore.size"]),
+    (disk(), disk(volume="EmptyDir"), Effect.REPLACE, ["spec.cache.extstore.volume"]),
+    (disk(), disk(storageClassName="a"), Effect.REPLACE, ["spec.cache.extstore.storageClassName"]),
+    (disk(), disk(threads=4), Effect.REPLACE, ["spec.cache.extstore.threads"]),
+    (disk(), disk(itemAge="0s"), Effect.IN_PLACE, ["spec.cache.extstore.itemAge"]),
+    (disk(itemAge="0s"), disk(), Effect.IN_PLACE, ["spec.cache.extstore.itemAge"]),
+    (disk(itemAge="60s"), disk(itemAge="1m"), Effect.NOTHING, []),
+    (disk(), disk(memory="300Mi"), Effect.RESIZE, MEMORY),
+    (disk(), disk(memory="200Mi"), Effect.REPLACE, MEMORY),
     # Requests and limits.
     (SLOTS, resources(SLOTS, requests={"cpu": "200m"}), Effect.RESIZE, RESOURCES),
     (resources(SLOTS, FULL), resources(SLOTS, {**FULL, "cpu": "2"}), Effect.RESIZE, RESOURCES),

@@ -31,6 +31,21 @@ def arguments(spec: MemcachedSpec) -> list[str]:
     return [] if disk is None else ["-o", extstore.options(disk, FILE, resolved(spec).item_size)]
 
 
+def item_age(disk: extstore.Extstore) -> str:
+    """The value of ITEM_AGE_ANNOTATION."""
+    age = extstore.age_seconds(disk.item_age)
+    return str(extstore.NEVER if age is None else age)
+
+
+def without_age(words: list[str]) -> list[str]:
+    """A command line without the age of items, which the agent can change."""
+    return [_without_age(word) if word.startswith(extstore.PATH_OPTION) else word for word in words]
+
+
+def _without_age(options: str) -> str:
+    return ",".join(each for each in options.split(",") if not each.startswith(extstore.AGE_OPTION))
+
+
 def annotations(spec: MemcachedSpec) -> dict[str, str]:
     """The annotations of the pods: without this one, cluster-autoscaler keeps each node with such a directory."""
     disk = spec.cache.extstore

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from memcached_api.annotations import ARGS_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
+from memcached_api.annotations import ARGS_ANNOTATION, ITEM_AGE_ANNOTATION, MEMORY_ANNOTATION, WARM_UP_ANNOTATION
 from memcached_api.effects import Part
 from memcached_api.memcached.changes.effect import changeable, item_options
 from memcached_api.memcached.changes.resizing import Amounts, by_value
@@ -15,6 +15,7 @@ from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec, restarts_warm
 from memcached_operator.kube.compare import covers
 from memcached_operator.kube.resource import Object, nested_map
+from memcached_operator.memcached.desired import extstore
 from memcached_operator.memcached.desired.pods import changeable_arguments
 from memcached_operator.memcached.desired.warm_restart import args
 from memcached_operator.memcached.updates.origin import digest, with_origin
@@ -23,7 +24,7 @@ from memcached_operator.parts.agent import CONTAINER as AGENT
 from memcached_operator.parts.workloads import children
 
 IN_PLACE: Final = InPlace(
-    annotations=(WARM_UP_ANNOTATION, MEMORY_ANNOTATION, ARGS_ANNOTATION),
+    annotations=(WARM_UP_ANNOTATION, MEMORY_ANNOTATION, ITEM_AGE_ANNOTATION, ARGS_ANNOTATION),
     arguments=ARGS_ANNOTATION,
     agent=AGENT,
     growing=frozenset({MEMORY_ANNOTATION}),
@@ -78,6 +79,8 @@ def _settings(spec: MemcachedSpec, parts: AbstractSet[Part]) -> dict[str, str]:
         annotations[ARGS_ANNOTATION] = args(changeable_arguments(spec))
     if Part.MEMORY in parts:
         annotations[MEMORY_ANNOTATION] = str(megabytes(resolved(spec).memory))
+    if Part.ITEM_AGE in parts and spec.cache.extstore is not None:
+        annotations[ITEM_AGE_ANNOTATION] = extstore.item_age(spec.cache.extstore)
     return annotations
 
 
@@ -103,7 +106,7 @@ def _fixed_container(container: Object, parts: AbstractSet[Part]) -> Object:
         left_out.add("image")
     fields = {name: value for name, value in container.items() if name not in left_out}
     if Part.MEMORY in parts and not is_agent:
-        fields["command"] = _without_memory(fields["command"])
+        fields["command"] = extstore.without_age(_without_memory(fields["command"]))
     return fields
 
 

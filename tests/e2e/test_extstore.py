@@ -75,9 +75,19 @@ def address_of(pod: Object) -> str:
 
 def fill(address: str) -> None:
     """Store items, and wait until memcached has moved them to the disk."""
+    store(address)
+    wait_until_moved(address)
+
+
+def store(address: str) -> None:
+    """Store the items, which fit into memory."""
     keys = range(COUNT)
     commands = b"".join(b"set key-%d 0 0 %d noreply\r\n%s\r\n" % (key, len(VALUE), VALUE) for key in keys)
     send_commands(address, 11211, commands.rstrip(b"\r\n"))
+
+
+def wait_until_moved(address: str) -> None:
+    """Wait until memcached has moved items to the disk."""
     eventually(lambda: statistic(address, "extstore_objects_written") > COUNT / 2, READY, "items are on the disk")
 
 
@@ -122,11 +132,14 @@ def test_each_slot_has_a_volume_as_long_as_its_pod(
     eventually(lambda: not claims(namespace), ROLLOUT, "all claims are deleted")
 
 
-def test_items_on_the_disk_of_the_node_are_kept_while_memory_is_added(namespace: str) -> None:
-    kube.apply(cache(namespace, volume="EmptyDir"))
+def test_items_on_the_disk_of_the_node_are_kept_while_their_age_and_memory_change(namespace: str) -> None:
+    kube.apply(cache(namespace, volume="EmptyDir", itemAge="24h"))
     wait_until_ready(namespace)
     (pod,) = pods_of(namespace)
-    fill(address_of(pod))
+    store(address_of(pod))
+    assert statistic(address_of(pod), "extstore_objects_written") == 0
+    kube.apply(cache(namespace, volume="EmptyDir"))
+    wait_until_moved(address_of(pod))
     kube.apply(cache(namespace, volume="EmptyDir", memory="80Mi"))
     wait_until_ready(namespace)
     eventually(lambda: statistic(address_of(pod), "limit_maxbytes") == 80 * 2**20, ROLLOUT, "memcached has more memory")

@@ -24,8 +24,8 @@ from kubectl_memcached.model.shell import Shell
 from kubectl_memcached.model.statistics import rows, sizing
 from kubectl_memcached.progress import progress
 
-COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
-NUMBERS = ("UP", "MEMORY", "HITS", "EVICT", "CONNS", "WARM", "CERT")
+COLUMNS = ("POD", "NODE", "VERSION", "UP", "MEMORY", "DISK", "HITS", "EVICT", "CONNS", "WARM", "CERT")
+NUMBERS = ("UP", "MEMORY", "DISK", "HITS", "EVICT", "CONNS", "WARM", "CERT")
 
 AGENTLESS = "WARM and CERT are not shown, because the pods have no agent. spec.monitoring adds one."
 
@@ -173,6 +173,7 @@ def _summary(console: Console, cr: Object) -> None:
         f"{there} of {size} pods ready",
         text(cr, "spec", "identity") or "Pooled",
         f"{memory} per pod" if (memory := text(cr, "status", "cache", "memory")) else "",
+        f"disk of {disk} per pod" if (disk := text(cr, "status", "cache", "extstore", "file")) else "",
         *(label for label in ("tls", "auth", "monitoring") if cr.get("spec", {}).get(label) is not None),
     ]
     output.show(console, head, ", ".join(part for part in parts if part))
@@ -190,6 +191,7 @@ def _cells(row: rows.Row) -> list[str | Text]:
     limit = row.max_connections if row.usable_connections is None else row.usable_connections
     conns = "" if row.connections is None else f"{row.connections:.0f}/{limit or 0:.0f}"
     memory = "" if row.memory_limit is None else f"{units.percent(row.memory_share)}/{units.size(row.memory_limit)}"
+    disk = "" if row.disk_limit is None else f"{units.percent(row.disk_share)}/{units.size(row.disk_limit)}"
     days = row.certificate_days
     return [
         output.styled(row.pod, "" if row.ready else output.BAD),
@@ -197,6 +199,7 @@ def _cells(row: rows.Row) -> list[str | Text]:
         row.version or units.UNKNOWN,
         units.duration(row.uptime),
         memory or units.UNKNOWN,
+        disk or units.UNKNOWN,
         units.percent(row.hit_ratio),
         units.count(row.evictions),
         conns or units.UNKNOWN,

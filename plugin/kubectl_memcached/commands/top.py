@@ -28,6 +28,8 @@ INTERVAL: Final = 2.0
 MAX_PODS: Final = 32
 """Pods that are watched at the same time: each keeps a process of kubectl."""
 COLUMNS: Final = ("POD", "GETS/s", "HITS", "SETS/s", "EVICT/s", "IN/s", "OUT/s", "CONNS", "MEM", "ITEMS")
+DISK: Final = "DISK"
+"""The last column, with items on disks."""
 
 
 class Watched:
@@ -135,8 +137,12 @@ def _content(all_rates: Sequence[rates.Rates], width: int) -> list[RenderableTyp
     shown = [*all_rates, rates.total(all_rates)] if len(all_rates) > 1 else all_rates
     styles = [output.BAD if each.problem else output.TITLE if each.pod == rates.TOTAL else None for each in shown]
     rows = [_cells(each) for each in shown]
+    columns = COLUMNS
+    if any(each.disk_share is not None for each in shown):
+        columns = (*COLUMNS, DISK)
+        rows = [[*cells, units.percent(each.disk_share)] for cells, each in zip(rows, shown, strict=True)]
     problems = [output.plain(f"{each.pod}: {each.problem}") for each in all_rates if each.problem]
-    return [*output.tables(COLUMNS, rows, width, right=COLUMNS[1:], gap=1, styles=styles), *problems]
+    return [*output.tables(columns, rows, width, right=columns[1:], gap=1, styles=styles), *problems]
 
 
 def _cells(values: rates.Rates) -> list[str]:

@@ -242,12 +242,23 @@ def test_advice_about_the_load(world: World, run: Run) -> None:
 
 def test_items_on_a_disk_use_no_memory(world: World, run: Run) -> None:
     """With extstore, `bytes` includes the items on the disk."""
-    large = {"bytes": 2**30, "limit_maxbytes": 2**26, "extstore_limit_maxbytes": 2**32, "miss_from_extstore": 740}
+    disk = {"extstore_limit_maxbytes": 2**32, "extstore_bytes_used": 2**31}
+    large = {"bytes": 2**30, "limit_maxbytes": 2**26, **disk, "miss_from_extstore": 740}
     items = lines({"items:5:mem_requested": 2**24, "items:5:number": 9, "items:7:mem_requested": 2**24})
     world.stubs[0].replies = {**world.stubs[0].replies, "stats": stats(**large), "stats items": items}
     first, second = json.loads(run("status", "sessions", "-o", "json").output)["pods"][:2]
     assert (first["memoryUsedBytes"], first["hitRatio"]) == (2**25, 0.5)
     assert second["memoryUsedBytes"] == 27514634
+    assert [(each["diskUsedBytes"], each["diskLimitBytes"]) for each in (first, second)] == [
+        (2**31, 2**32),
+        (None, None),
+    ]
+    assert re.search(r"MEMORY +DISK +HITS", (shown := run("status", "sessions").output))
+    assert re.search(r"sessions-0 .* 50%/64Mi +50%/4Gi ", shown)
+    shown = run("top", "sessions", "--interval=0.5").output
+    assert re.search(r"ITEMS DISK\n", shown)
+    disks = [line.split()[-1] for line in shown.splitlines() if line.startswith(("sessions-", "total"))]
+    assert (disks[0], disks[-1]) == ("50%", "50%")
 
 
 STOPPED = {"reason": "PodDisrupted", "message": "Kubernetes stopped pod sessions-0\n(Evicted)"}

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model.statistics.replies import GETS, HITS, LOST, number, summed, used_memory
+from kubectl_memcached.model.statistics.replies import (
+    EXTSTORE,
+    GETS,
+    HITS,
+    LOST,
+    number,
+    summed,
+    used_disk,
+    used_memory,
+)
 from kubectl_memcached.model.statistics.rows import ratio
 
 TOTAL: Final = "total"
@@ -24,6 +33,7 @@ class Rates:
     connections: float | None = None
     memory_share: float | None = None
     items: float | None = None
+    disk_share: float | None = None
     problem: str = ""
 
 
@@ -48,6 +58,7 @@ def rates(pod: str, before: Mapping[str, str], after: Mapping[str, str], seconds
         number(after, "curr_connections"),
         ratio(used_memory(after), number(after, "limit_maxbytes")),
         number(after, "curr_items"),
+        ratio(used_disk(after), number(after, EXTSTORE)),
     )
 
 
@@ -71,7 +82,7 @@ def _hits(before: Mapping[str, str], after: Mapping[str, str]) -> float | None:
 
 
 def total(all_rates: Sequence[Rates]) -> Rates:
-    """The sum over all pods. The hit ratio is that of all gets, the memory that of the fullest pod."""
+    """The sum over all pods. The hit ratio is that of all gets, memory and disk those of the fullest pod."""
     gets = _sum(pod_rates.gets for pod_rates in all_rates)
     hits = sum((pod_rates.hit_ratio or 0) * (pod_rates.gets or 0) for pod_rates in all_rates)
     return Rates(
@@ -83,14 +94,19 @@ def total(all_rates: Sequence[Rates]) -> Rates:
         _sum(pod_rates.read for pod_rates in all_rates),
         _sum(pod_rates.written for pod_rates in all_rates),
         _sum(pod_rates.connections for pod_rates in all_rates),
-        max((pod_rates.memory_share for pod_rates in all_rates if pod_rates.memory_share is not None), default=None),
+        _largest(pod_rates.memory_share for pod_rates in all_rates),
         _sum(pod_rates.items for pod_rates in all_rates),
+        _largest(pod_rates.disk_share for pod_rates in all_rates),
     )
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
+
+
+def _largest(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def document(values: Rates) -> dict[str, Any]:
@@ -106,5 +122,6 @@ def document(values: Rates) -> dict[str, Any]:
         "connections": values.connections,
         "memoryShare": values.memory_share,
         "items": values.items,
+        "diskShare": values.disk_share,
         "problem": values.problem,
     }

@@ -86,6 +86,11 @@ def used_memory(stats: Mapping[str, str]) -> float | None:
     return number(stats, IN_MEMORY if EXTSTORE in stats else "bytes")
 
 
+def used_disk(stats: Mapping[str, str]) -> float | None:
+    """The bytes of the items on the disk; None without extstore."""
+    return number(stats, "extstore_bytes_used")
+
+
 def with_items(stats: Stats, items: Stats) -> Stats:
     """The values of `stats`, with the sum of those of `stats items` that `used_memory` needs."""
     return stats | {IN_MEMORY: str(sum(int(number(each, IN_MEMORY) or 0) for each in by_class(items).values()))}

@@ -5,7 +5,16 @@ from typing import Any, Final
 
 from kubectl_memcached.model.pods import Pod, is_stuck
 from kubectl_memcached.model.statistics.metrics import AgentMetrics
-from kubectl_memcached.model.statistics.replies import GETS, Stats, hits, number, summed, used_memory
+from kubectl_memcached.model.statistics.replies import (
+    EXTSTORE,
+    GETS,
+    Stats,
+    hits,
+    number,
+    summed,
+    used_disk,
+    used_memory,
+)
 
 RESERVED: Final = 9
 """Connections that memcached keeps free at most, besides those in `reserved_fds` (docs/sizing.md)."""
@@ -42,6 +51,8 @@ class Row:
     uptime: float | None
     memory_used: float | None
     memory_limit: float | None
+    disk_used: float | None
+    disk_limit: float | None
     hit_ratio: float | None
     evictions: float | None
     connections: float | None
@@ -58,6 +69,11 @@ class Row:
     def memory_share(self) -> float | None:
         """The used share of the memory for items."""
         return ratio(self.memory_used, self.memory_limit)
+
+    @property
+    def disk_share(self) -> float | None:
+        """The used share of the file on the disk."""
+        return ratio(self.disk_used, self.disk_limit)
 
     @property
     def connections_share(self) -> float | None:
@@ -77,6 +93,8 @@ def row(reading: Reading, now: float) -> Row:
         number(stats, "uptime"),
         used_memory(stats),
         number(stats, "limit_maxbytes"),
+        used_disk(stats),
+        number(stats, EXTSTORE),
         ratio(hits(stats), summed(stats, *GETS)),
         number(stats, "evictions"),
         number(stats, "curr_connections"),
@@ -111,6 +129,8 @@ def document(row: Row) -> dict[str, Any]:
         "uptimeSeconds": row.uptime,
         "memoryUsedBytes": row.memory_used,
         "memoryLimitBytes": row.memory_limit,
+        "diskUsedBytes": row.disk_used,
+        "diskLimitBytes": row.disk_limit,
         "hitRatio": row.hit_ratio,
         "evictions": row.evictions,
         "connections": row.connections,

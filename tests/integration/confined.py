@@ -50,10 +50,10 @@ class Account(ControlPlane):
     """The control plane, accessed with the token of a ServiceAccount."""
 
     def denial(self, work: Work) -> str:
-        """Send a request; return the message of the policy that denies it, or an empty string if it is allowed."""
+        """Send a request; return the message of the rule that denies it, or an empty string if it is allowed."""
         error = self._error(work)
         assert error is None or (error.code == 403 and "ValidatingAdmissionPolicy" in error.message), error
-        return "" if error is None else error.message
+        return "" if error is None else error.message.partition(" denied request: ")[2]
 
     def _error(self, work: Work) -> ApiError | None:
         try:
@@ -148,13 +148,13 @@ def _last_policy_is_in_effect(plane: ControlPlane) -> bool:
 
 def wait_until_in_effect(stolen_token: Account) -> None:
     """Wait until every policy is in effect."""
-    requests = forbidden()
-    for policy in (each["metadata"]["name"] for each in policies.policies()):
-        until(lambda policy=policy: f"'{policy}'" in stolen_token.denial(requests[policy]))
+    assert forbidden().keys() == {each["metadata"]["name"] for each in policies.policies()}
+    for work in forbidden().values():
+        until(lambda work=work: stolen_token.denial(work))
 
 
 def forbidden() -> dict[str, Work]:
-    """A request that each policy denies, and no other one."""
+    """A request that each policy denies, and no other one, by the name of the policy."""
     webhooks = {
         "apiVersion": VALIDATING_WEBHOOKS.api_version,
         "kind": VALIDATING_WEBHOOKS.kind,

@@ -36,3 +36,18 @@ def _bound(binding: Object, namespace: str, account: str) -> Object:
     param = {**spec["paramRef"], "namespace": namespace, "name": account}
     metadata = {"name": f"{binding['metadata']['name']}-{namespace}"}
     return {**binding, "metadata": metadata, "spec": {**spec, "paramRef": param}}
+
+
+@cache
+def messages() -> frozenset[str]:
+    """The messages of all rules, except those that depend on the object."""
+    rules = [rule for each in policies() for rule in each["spec"]["validations"]]
+    return frozenset(rule["message"] for rule in rules if "messageExpression" not in rule)
+
+
+def message(part: str) -> str:
+    """The whole message of the only rule whose message contains a text. Raises ValueError if there is no such rule."""
+    found = [each for each in messages() if part in each]
+    if len(found) != 1:
+        raise ValueError(f"{part!r} is a part of {len(found)} messages")
+    return found[0]

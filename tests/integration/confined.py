@@ -13,7 +13,7 @@ from integration.control_plane import NAMESPACES, ControlPlane, until
 from memcached_operator.certificates.issuer import VALIDATING_WEBHOOKS
 from memcached_operator.engine.writes.ownership import preparation_patch
 from memcached_operator.kube import resource as kinds
-from memcached_operator.kube.client import APPLY_PATCH, JSON, JSON_PATCH, ApiClient, ApiError
+from memcached_operator.kube.client import JSON, JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, Resource
 from support import policies
 
@@ -23,6 +23,8 @@ ACCOUNT_NAMESPACE = "accounts"
 """The namespace of the service accounts."""
 ACCOUNT = "operator"
 """The account that the policies are bound to."""
+FOREIGN = "kube-system"
+"""A namespace of Kubernetes."""
 DRY_RUN = {"dryRun": "All"}
 LAST_POLICY: Object = {
     "metadata": {"name": "last"},
@@ -163,10 +165,10 @@ def forbidden() -> dict[str, Work]:
     named = {"metadata": {"name": "any", "namespace": ACCOUNT_NAMESPACE}}
     pod = {"serviceAccountName": ACCOUNT, "containers": [{"name": "main", "image": "example.com/app:1"}]}
     return {
-        "children": dry_run("POST", kinds.DEPLOYMENTS, deployment("any") | named),
+        "children": dry_run("POST", kinds.DEPLOYMENTS, child(kinds.DEPLOYMENTS, "any") | named),
         "webhook-configurations": dry_run("POST", VALIDATING_WEBHOOKS, webhooks),
         "monitoring": dry_run(
-            "POST", kinds.POD_MONITORS, pod_monitor("any") | {"spec": {"selector": {"matchLabels": LABELS}, "other": 1}}
+            "POST", kinds.POD_MONITORS, merged(child(kinds.POD_MONITORS, "any"), {"spec": {"other": 1}})
         ),
         "secrets": dry_run("POST", kinds.SECRETS, named),
         "pods": dry_run("POST", kinds.PODS, {**named, "spec": pod}),
@@ -176,7 +178,7 @@ def forbidden() -> dict[str, Work]:
 def dry_run(method: str, resource: Resource, obj: Object, content_type: str = JSON, subresource: str = "") -> Work:
     """A dry run of a request for one object. A child may have changed since, so its resourceVersion is removed."""
     meta = obj["metadata"]
-    if resource in MINIMAL:
+    if resource in CHILDREN:
         meta = {name: each for name, each in meta.items() if name != "resourceVersion"}
     path = resource.path(meta.get("namespace"), None if method == "POST" else meta["name"], subresource)
     params, body = DRY_RUN | {"fieldManager": "stolen-token"}, obj | {"metadata": meta}
@@ -244,93 +246,42 @@ def owner(kind: str = "Memcached", api_version: str = "cache.example.com/v1", ui
     return {"apiVersion": api_version, "kind": kind, "name": "child", "uid": uid, "controller": True}
 
 
-def metadata(name: str, *owners: Object) -> Object:
-    """The metadata of a child, by default with an owner that does not exist."""
-    return {
-        "name": name,
-        "namespace": ACCOUNT_NAMESPACE,
-        "labels": LABELS,
-        "ownerReferences": list(owners or (owner(),)),
-    }
-
-
-def deployment(name: str, *owners: Object) -> Object:
-    """The minimal Deployment that the policies let the controller create."""
-    pod = {
+_TEMPLATE: Object = {
+    "metadata": {"labels": LABELS},
+    "spec": {
         "automountServiceAccountToken": False,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [{"name": "main", "image": "example.com/app:1"}],
-    }
-    template = {"metadata": {"labels": LABELS}, "spec": pod}
-    spec = {"replicas": 0, "selector": {"matchLabels": LABELS}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata(name, *owners), "spec": spec}
+    },
+}
+_SELECTOR: Object = {"matchLabels": LABELS}
+_WORKLOAD: Object = {"replicas": 0, "selector": _SELECTOR, "template": _TEMPLATE}
+_CLIENTS: Object = {"from": [{"podSelector": {}}], "ports": [{"port": 80, "protocol": "TCP"}]}
+CHILDREN: dict[Resource, Object] = {
+    kinds.DEPLOYMENTS: {"spec": _WORKLOAD},
+    kinds.STATEFULSETS: {"spec": {**_WORKLOAD, "serviceName": "child"}},
+    kinds.SERVICES: {"spec": {"selector": LABELS, "ports": [{"port": 80}]}},
+    kinds.CONFIG_MAPS: {"data": {"servers": "a:1"}},
+    kinds.POD_DISRUPTION_BUDGETS: {
+        "spec": {"maxUnavailable": 1, "selector": _SELECTOR, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    },
+    kinds.NETWORK_POLICIES: {"spec": {"podSelector": _SELECTOR, "policyTypes": ["Ingress"], "ingress": [_CLIENTS]}},
+    kinds.POD_MONITORS: {"spec": {"selector": _SELECTOR, "podMetricsEndpoints": [{"port": "metrics"}]}},
+    kinds.PROMETHEUS_RULES: {"spec": {"groups": []}},
+}
+"""What each kind of child contains at least. A test may not change it."""
 
 
-def statefulset(name: str, *owners: Object) -> Object:
-    """The minimal StatefulSet that the policies let the controller create."""
-    found = deployment(name, *owners)
-    return {**found, "kind": "StatefulSet", "spec": {**found["spec"], "serviceName": "child"}}
-
-
-def config_map(name: str, *owners: Object) -> Object:
-    """The minimal ConfigMap that the policies let the controller create."""
-    meta = metadata(own_name(kinds.CONFIG_MAPS, name), *owners)
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"servers": "a:1"}}
+def child(resource: Resource, name: str, *owners: Object) -> Object:
+    """The minimal child that the policies let the controller create, by default with an owner that does not exist."""
+    meta: Object = {"name": own_name(resource, name), "namespace": ACCOUNT_NAMESPACE, "labels": LABELS}
+    meta["ownerReferences"] = list(owners or (owner(),))
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": meta, **CHILDREN[resource]}
 
 
 def own_name(resource: Resource, name: str) -> str:
     """The name of the child of `name`."""
     return f"{name}-connection" if resource == kinds.CONFIG_MAPS else name
-
-
-def service(name: str, *owners: Object) -> Object:
-    """The minimal Service that the policies let the controller create."""
-    spec: Object = {"selector": LABELS, "ports": [{"port": 80}]}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata(name, *owners), "spec": spec}
-
-
-def budget(name: str, *owners: Object) -> Object:
-    """The minimal PodDisruptionBudget that the policies let the controller create."""
-    spec = {"maxUnavailable": 1, "selector": {"matchLabels": LABELS}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
-    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata(name, *owners), "spec": spec}
-
-
-def network_policy(name: str, *owners: Object) -> Object:
-    """The minimal NetworkPolicy that the policies let the controller create."""
-    rule: Object = {"from": [{"podSelector": {}}], "ports": [{"port": 80, "protocol": "TCP"}]}
-    spec: Object = {"podSelector": {"matchLabels": LABELS}, "policyTypes": ["Ingress"], "ingress": [rule]}
-    return {
-        "apiVersion": kinds.NETWORK_POLICIES.api_version,
-        "kind": "NetworkPolicy",
-        "metadata": metadata(name, *owners),
-        "spec": spec,
-    }
-
-
-def pod_monitor(name: str, *owners: Object) -> Object:
-    """The minimal PodMonitor that the policies let the controller create."""
-    spec = {"selector": {"matchLabels": LABELS}, "podMetricsEndpoints": [{"port": "metrics"}]}
-    kind = {"apiVersion": kinds.POD_MONITORS.api_version, "kind": kinds.POD_MONITORS.kind}
-    return {**kind, "metadata": metadata(name, *owners), "spec": spec}
-
-
-def prometheus_rule(name: str, *owners: Object) -> Object:
-    """The minimal PrometheusRule that the policies let the controller create."""
-    kind = {"apiVersion": kinds.PROMETHEUS_RULES.api_version, "kind": kinds.PROMETHEUS_RULES.kind}
-    return {**kind, "metadata": metadata(name, *owners), "spec": {"groups": []}}
-
-
-MINIMAL = {
-    kinds.DEPLOYMENTS: deployment,
-    kinds.STATEFULSETS: statefulset,
-    kinds.SERVICES: service,
-    kinds.CONFIG_MAPS: config_map,
-    kinds.POD_DISRUPTION_BUDGETS: budget,
-    kinds.NETWORK_POLICIES: network_policy,
-    kinds.POD_MONITORS: pod_monitor,
-    kinds.PROMETHEUS_RULES: prometheus_rule,
-}
-"""The minimal child of each kind."""
 
 
 def nested(path: str, value: Any) -> Object:
@@ -360,14 +311,3 @@ def pod(path: str, value: Any) -> Object:
 def container(path: str, value: Any) -> Object:
     """A patch of the pod template's container."""
     return pod("containers", [nested(path, value)])
-
-
-def denials(stolen_token: Account, resource: Resource, live: Object, change: Object) -> dict[str, str]:
-    """The denial of writing a change into a new or the live child, per operation; empty if allowed."""
-    new = merged(MINIMAL[resource]("new"), change)
-    operations = {
-        "create": dry_run("POST", resource, new),
-        "apply": dry_run("PATCH", resource, new, APPLY_PATCH),
-        "update": dry_run("PUT", resource, merged(live, change)),
-    }
-    return {operation: stolen_token.denial(work) for operation, work in operations.items()}

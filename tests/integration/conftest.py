@@ -12,7 +12,7 @@ import pytest
 from cluster.versions import KUBERNETES
 from corners import server
 from integration import confined
-from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, owner
+from integration.confined import ACCOUNT_NAMESPACE, CHILDREN, Account, child, owner
 from integration.control_plane import NAMESPACES, ControlPlane, control_plane
 from memcached_operator.kube.resource import Key, Object, Resource
 from memcached_operator.memcached.controller import MEMCACHEDS
@@ -70,7 +70,7 @@ def memcached(plane: ControlPlane, stolen_token: Account) -> Object:
 def children(plane: ControlPlane, memcached: Object) -> dict[Resource, Object]:
     """A stored Deployment and Service that a Memcached owns."""
     reference = owner(uid=memcached["metadata"]["uid"])
-    return {resource: plane.create(resource, build("child", reference)) for resource, build in MINIMAL.items()}
+    return {resource: plane.create(resource, child(resource, "child", reference)) for resource in CHILDREN}
 
 
 @pytest.fixture

@@ -5,10 +5,13 @@ from typing import Any
 import pytest
 
 import goldens
-from integration.confined import ACCOUNT_NAMESPACE, MINIMAL, Account, dry_run, own_name
+from integration.confined import ACCOUNT_NAMESPACE, CHILDREN, Account, dry_run, own_name
 from integration.control_plane import ControlPlane, until
+from integration.issuing import Installation, configuration
 from integration.test_apply import Owner
 from memcached_api.annotations import RETRY_ANNOTATION
+from memcached_operator.certificates.issuer import WebhookNames
+from memcached_operator.certificates.pki import LIFETIME
 from memcached_operator.engine.events.controller_retries import RETRY_MANAGER
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.engine.writes.ownership import annotation_patch
@@ -161,7 +164,7 @@ def test_controllers_of_workloads_can_be_made_to_try_again(
     assert owned.apply() == {}, "it is no drift"
 
 
-@pytest.mark.parametrize("resource", MINIMAL, ids=lambda resource: resource.kind)
+@pytest.mark.parametrize("resource", CHILDREN, ids=lambda resource: resource.kind)
 def test_the_controller_can_adopt_an_orphan(
     plane: ControlPlane, stolen_token: Account, namespace: str, resource: Resource
 ) -> None:
@@ -182,10 +185,29 @@ SHAPES = {f"{kind}/{shape}": path for kind in goldens.KINDS for shape, path in g
 def test_every_golden_can_be_created(stolen_token: Account, path: Any) -> None:
     cr, *_ = goldens.objects(path)
     cr["metadata"] |= {"namespace": ACCOUNT_NAMESPACE, "uid": "of-no-object"}
-    resources = {resource.kind: resource for resource in MINIMAL}
+    resources = {resource.kind: resource for resource in CHILDREN}
     for child in goldens.children(cr):  # the rules of a PrometheusRule contain the namespace
         complete_child = build_intent(cr, child)
         # The node port may be allocated to another Service.
         for port in complete_child.get("spec", {}).get("ports", ()):
             port.pop("nodePort", None)
         assert not stolen_token.denial(dry_run("POST", resources[child["kind"]], complete_child))
+
+
+def test_the_controller_can_issue_and_renew_certificates(
+    plane: ControlPlane, stolen_token: Account, namespace: str
+) -> None:
+    names = WebhookNames(
+        namespace, "memcached-operator-webhook-cert", "webhook", f"{namespace}-mutating", f"{namespace}-validating"
+    )
+    installed = Installation(stolen_token, names)
+    for key in installed.configurations:
+        plane.create(key.resource, configuration(key))
+    try:
+        installed.check()
+        old = installed.pair()
+        installed.check(after=LIFETIME * 0.7)
+        assert installed.bundles() == [installed.pair().ca + old.ca] * 4
+    finally:
+        for key in installed.configurations:
+            plane.delete(key)

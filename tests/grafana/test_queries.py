@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dashboards.files import DASHBOARDS
-from dashboards.model import Dashboard
+from dashboards.grafana import Dashboard
 from grafana.caches import CACHES
 from grafana.values import filled
 from grafana.world import CACHE, FLEET, World, choices, expressions, panels, selected

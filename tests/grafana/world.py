@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dashboards.files import DASHBOARDS
-from dashboards.grafana import document
-from dashboards.model import Dashboard
+from dashboards.grafana import Dashboard, document
 from grafana.caches import CACHES, Cache, Pod
 from grafana.processes import NAMESPACE
 from grafana.values import ALL, filled

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dashboards.model import CERTIFICATE, NOTES, PROBLEMS, Color, Panel, Stat, Thresholds, Unit
+from dashboards.grafana import BAD, CERTIFICATE, GOOD, NOTES, PROBLEMS, WARNING, Object, Unit, stat
 from dashboards.selectors import AGENT, SELECTED, false, rate
 from memcached_operator.memcached.alerts import caches
 
@@ -25,7 +25,7 @@ STATES: Final = "|".join(
 STATE: Final = f'{{__name__=~"{STATES}",{SELECTED}}}'
 """The metrics of agents that are 1 if all is well, and 0 if not."""
 
-AGES: Final = Thresholds(Color.BAD, ((60, Color.WARNING), (3600, Color.GOOD)))
+AGES: Final = ((None, BAD), (60, WARNING), (3600, GOOD))
 """Of the age of evicted items, in seconds: a cache that cannot keep items for a minute is too small for its clients."""
 EVICTED_AGE_TEXT: Final = (
     "Seconds from the last use of an item to its eviction, in the slab class where this is shortest. Only while items "
@@ -42,45 +42,45 @@ REFUSED_TEXT: Final = (
 )
 
 
-def health() -> list[Panel]:
+def health() -> list[Object]:
     """The panels that answer whether users are served, without the first one."""
     return [
-        Stat(
+        stat(
             "Servers down",
             "memcached processes that did not reply to their agent (`memcached_up` is 0). Clients get nothing from "
             "them. The log of the agent names the reason.",
-            expr=false("memcached_up"),
+            false("memcached_up"),
             thresholds=PROBLEMS,
         ),
-        Stat(
+        stat(
             "Agents down",
             "Agents that Prometheus cannot scrape. memcached may work, but nothing is known about it. Look at the "
             "pod, its NetworkPolicy, and the targets of Prometheus.",
-            expr=f'sum(up{{container="{AGENT}",{SELECTED}}} == bool 0)',
+            f'sum(up{{container="{AGENT}",{SELECTED}}} == bool 0)',
             thresholds=PROBLEMS,
         ),
-        Stat(
+        stat(
             "Cold servers",
             "Servers that are still warming up after a restart without their items. Rollouts and drains wait for "
             "them. Only with `identity: Stable`.",
-            expr=false("memcached_agent_warm"),
+            false("memcached_agent_warm"),
             thresholds=NOTES,
             empty="none",
         ),
-        Stat(
+        stat(
             "Problems of agents",
             "Certificates, users, memory or arguments that are not in effect. memcached keeps the last good ones. The "
             "path `/healthz` of the agent, and its log, name the reason and the remedy.",
-            expr=f"count({STATE}) - sum({STATE})",
+            f"count({STATE}) - sum({STATE})",
             thresholds=PROBLEMS,
             empty="none",
         ),
-        Stat(
+        stat(
             "Certificate expires in",
             "Time until the first certificate that memcached serves expires. Clients with TLS cannot connect "
             "afterwards.",
-            expr=f"min(memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTED}}}) - time()",
-            unit=Unit.SECONDS,
+            f"min(memcached_agent_certificate_expiration_timestamp_seconds{{{SELECTED}}}) - time()",
+            Unit.SECONDS,
             thresholds=CERTIFICATE,
             empty="no TLS",
         ),

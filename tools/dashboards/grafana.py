@@ -1,26 +1,19 @@
-"""A dashboard as the JSON that Grafana imports: schema 39 of Grafana 11, which later releases read too."""
+"""Dashboards as the JSON that Grafana imports: schema 39 of Grafana 11, which later releases read too.
 
-from collections.abc import Iterator, Sequence
+Widths and heights are in units of Grafana's grid: a dashboard is 24 wide, and a unit of height is 30 pixels.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from string import ascii_uppercase
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from dashboards.model import (
-    GRID,
-    SMALLEST_AXES,
-    Dashboard,
-    Graph,
-    Panel,
-    Query,
-    Row,
-    Stat,
-    Table,
-    Thresholds,
-    Unit,
-    Variable,
-)
 from dashboards.selectors import SELECTED
 
 Object = dict[str, Any]
+GRID: Final = 24
+"""The width of a dashboard."""
 SCHEMA_VERSION: Final = 39
 SOURCE: Final[Object] = {"type": "prometheus", "uid": "${datasource}"}
 """The data source that the variable of this name selects."""
@@ -30,8 +23,216 @@ TAG: Final = "memcached-operator"
 """The tag of all dashboards, by which they link to each other."""
 
 
+class Unit(StrEnum):
+    """How Grafana writes a value: identifiers of its list of units, and its form `count:` for other ones."""
+
+    NUMBER = "short"
+    SHARE = "percentunit"
+    """From 0 to 1, written as percent."""
+    BYTES = "bytes"
+    BYTES_PER_SECOND = "binBps"
+    SECONDS = "s"
+    PROCESSORS = "count:CPU"
+    REQUESTS = "reqps"
+    ITEMS = "count:items/s"
+    EVENTS = "count:/s"
+
+
+SMALLEST_AXES: Final = {Unit.NUMBER: 1.0, Unit.PROCESSORS: 0.01, Unit.REQUESTS: 1.0, Unit.ITEMS: 1.0, Unit.EVENTS: 0.1}
+"""The highest values of axes of graphs without higher values. Grafana's axis of a graph of zeros ends at 100."""
+NEUTRAL, GOOD, WARNING, BAD = "blue", "green", "orange", "red"
+"""Colors of Grafana's palette."""
+Thresholds = Sequence[tuple[float | None, str]]
+"""The color from each value on; that of the first step, None, is of all lower values."""
+NONE: Final[Thresholds] = ((None, NEUTRAL),)
+PROBLEMS: Final[Thresholds] = ((None, GOOD), (1, BAD))
+"""Of a number of problems: each of them counts."""
+NOTES: Final[Thresholds] = ((None, GOOD), (1, WARNING))
+"""Of a number of things that deserve a look, and cost users nothing."""
+DAY: Final = 86400.0
+CERTIFICATE: Final[Thresholds] = ((None, BAD), (7 * DAY, WARNING), (21 * DAY, GOOD))
+"""Of the seconds until a certificate expires. Certificates of 90 days are renewed 30 days before: docs/operating.md."""
+CONNECTIONS: Final[Thresholds] = ((None, GOOD), (0.8, WARNING), (0.95, BAD))
+"""Of the used share of the connection limit: near 1, memcached refuses clients."""
+
+
+Rows = Mapping[str, Sequence[Object]]
+"""Panels from left to right, by the heading above them."""
+
+
+class Column(NamedTuple):
+    """A column of a table: the values of one expression."""
+
+    title: str
+    expr: str
+    unit: Unit = Unit.NUMBER
+    thresholds: Thresholds = NONE
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A choice above the dashboard: the values of a label. `several`: also more than one, or all.
+
+    `metric`: a selector of the series with the label. `pattern`: a regular expression whose group is the value.
+    """
+
+    name: str
+    title: str
+    metric: str
+    label: str
+    several: bool = False
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Dashboard:
+    """A dashboard. `uid`: its identifier in Grafana, and the name of its file.
+
+    `selector`: the conditions that `SELECTED` in an expression stands for.
+    """
+
+    uid: str
+    title: str
+    description: str
+    selector: str
+    variables: Sequence[Variable]
+    rows: Rows
+
+
+def stat(
+    title: str, description: str, expr: str, unit: Unit = Unit.NUMBER, thresholds: Thresholds = NONE, *, empty: str = ""
+) -> Object:
+    """A panel with the last value of one series, in the color of its threshold. `empty`: the text without a value.
+
+    `description` of this and the other panels: the meaning, and what to do, in Markdown.
+    """
+    defaults = {"unit": unit, "color": {"mode": "thresholds"}, "thresholds": _thresholds(thresholds)}
+    options: Object = {
+        "colorMode": "background_solid",
+        "graphMode": "none",
+        "justifyMode": "center",
+        "orientation": "auto",
+        "percentChangeColorMode": "standard",
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "showPercentChange": False,
+        "textMode": "value",
+        "wideLayout": True,
+    }
+    return {
+        **_panel(title, description, "stat"),
+        "targets": _targets([("", expr)], range=True),
+        "fieldConfig": {"defaults": defaults | ({"noValue": empty} if empty else {}), "overrides": []},
+        "options": options,
+        "gridPos": {"w": 4, "h": 4},
+    }
+
+
+def graph(
+    title: str, description: str, queries: Mapping[str, str], unit: Unit = Unit.NUMBER, *,
+    thresholds: Thresholds = NONE, stacked: bool = False, width: int = 8,
+) -> Object:  # fmt: skip
+    """A panel with series over time. `queries`: expressions by the names of their series, with labels as `{{pod}}`.
+
+    `stacked`: as areas above each other. `thresholds`: dashed lines.
+    """
+    custom: Object = {
+        "drawStyle": "line",
+        "lineInterpolation": "linear",
+        "lineWidth": 1,
+        "fillOpacity": 60 if stacked else 0,
+        "showPoints": "never",
+        "spanNulls": False,
+        "axisPlacement": "auto",
+        **({"axisSoftMax": SMALLEST_AXES[unit]} if unit in SMALLEST_AXES else {}),
+        "stacking": {"group": "A", "mode": "normal" if stacked else "none"},
+        "thresholdsStyle": {"mode": "dashed" if thresholds[1:] else "off"},
+    }
+    defaults = {
+        "unit": unit,
+        "min": 0,
+        **({"max": 1} if unit == Unit.SHARE else {}),
+        "color": {"mode": "palette-classic"},
+        "thresholds": _thresholds(thresholds),
+        "custom": custom,
+    }
+    options: Object = {
+        "legend": {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": True},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    }
+    return {
+        **_panel(title, description, "timeseries"),
+        "targets": _targets(queries.items(), range=True),
+        "fieldConfig": {"defaults": defaults, "overrides": []},
+        "options": options,
+        "gridPos": {"w": width, "h": 8},
+    }
+
+
+def table(
+    title: str, description: str, labels: Sequence[str], columns: Sequence[Column], *, sort: str, link: str = "",
+    width: int = GRID,
+) -> Object:  # fmt: skip
+    """A panel with the present values of several expressions, in a row for each combination of `labels`.
+
+    `sort`: the column whose highest value is first. `link`: the address that a click on the last label opens.
+    """
+    names = {f"Value #{letter}": column.title for letter, column in zip(ascii_uppercase, columns, strict=False)}
+    titles = {label: label.capitalize() for label in labels}
+    order = {name: number for number, name in enumerate((*labels, *names))}
+    organize = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": titles | names}
+    cells = {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": MIN_COLUMN}
+    overrides = [_override(each.title, _column(each)) for each in columns]
+    if link:
+        opened = [{"title": "Open its dashboard", "url": link}]
+        overrides.append(_override(labels[-1].capitalize(), [{"id": "links", "value": opened}]))
+    return {
+        **_panel(title, description, "table"),
+        "targets": _targets([("", each.expr) for each in columns], format="table", instant=True),
+        "transformations": [{"id": "merge", "options": {}}, {"id": "organize", "options": organize}],
+        "fieldConfig": {"defaults": {"custom": cells}, "overrides": overrides},
+        "options": {
+            "cellHeight": "sm",
+            "frameIndex": 0,
+            "showHeader": True,
+            "sortBy": [{"displayName": sort, "desc": True}],
+        },
+        "gridPos": {"w": width, "h": 8},
+    }
+
+
+def _panel(title: str, description: str, kind: str) -> Object:
+    return {"title": title, "description": description, "datasource": SOURCE, "type": kind}
+
+
+def _targets(queries: Iterable[tuple[str, str]], **more: object) -> list[Object]:
+    """The queries, with the letters by which other parts of a panel name them."""
+    return [
+        {"refId": letter, "datasource": SOURCE, "expr": expr, "legendFormat": legend, **more}
+        for letter, (legend, expr) in zip(ascii_uppercase, queries, strict=False)
+    ]
+
+
+def _thresholds(steps: Thresholds) -> Object:
+    return {"mode": "absolute", "steps": [{"color": color, "value": value} for value, color in steps]}
+
+
+def _override(column: str, properties: list[Object]) -> Object:
+    return {"matcher": {"id": "byName", "options": column}, "properties": properties}
+
+
+def _column(column: Column) -> list[Object]:
+    """The unit and the colors of a column."""
+    colors = [
+        {"id": "thresholds", "value": _thresholds(column.thresholds)},
+        {"id": "color", "value": {"mode": "thresholds"}},
+        {"id": "custom.cellOptions", "value": {"type": "color-text"}},
+    ]
+    return [{"id": "unit", "value": column.unit}, *(colors if column.thresholds[1:] else [])]
+
+
 def document(dashboard: Dashboard) -> Object:
     """The content of a dashboard's file."""
+    source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1}
     return {
         "uid": dashboard.uid,
         "title": dashboard.title,
@@ -44,8 +245,8 @@ def document(dashboard: Dashboard) -> Object:
         "time": {"from": "now-1h", "to": "now"},
         "timezone": "browser",
         "links": [_link()],
-        "templating": {"list": [_data_source(), *map(_variable, dashboard.variables)]},
-        "panels": list(_panels(dashboard)),
+        "templating": {"list": [source, *map(_variable, dashboard.variables)]},
+        "panels": [{"id": number, **panel} for number, panel in enumerate(_panels(dashboard), start=1)],
     }
 
 
@@ -54,10 +255,6 @@ def _link() -> Object:
     texts = {"title": "Memcached", "tooltip": "", "url": "", "icon": "external link"}
     flags = {"asDropdown": True, "includeVars": False, "keepTime": True, "targetBlank": False}
     return {"type": "dashboards", "tags": [TAG], **texts, **flags}
-
-
-def _data_source() -> Object:
-    return {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1}
 
 
 def _variable(variable: Variable) -> Object:
@@ -81,162 +278,19 @@ def _variable(variable: Variable) -> Object:
 
 
 def _panels(dashboard: Dashboard) -> Iterator[Object]:
-    """The headings and the panels with their places, numbered from 1."""
-    number, top = 1, 0
-    for row in dashboard.rows:
-        yield {
-            "id": number,
-            "type": "row",
-            "title": row.title,
-            "collapsed": False,
-            "gridPos": _place(0, top, GRID, 1),
-            "panels": [],
-        }
-        number, top = number + 1, top + 1
-        for panel, place in _placed(row, top):
-            yield {"id": number, **_panel(panel, dashboard.selector), "gridPos": place}
-            number, top = number + 1, max(top, place["y"] + place["h"])
-
-
-def _placed(row: Row, top: int) -> Iterator[tuple[Panel, Object]]:
-    """The panels of a row with their places: beside each other, and below if the line is full."""
-    left, height = 0, 0
-    for panel in row.panels:
-        if left + panel.width > GRID:
-            left, top, height = 0, top + height, 0
-        yield panel, _place(left, top, panel.width, panel.height)
-        left, height = left + panel.width, max(height, panel.height)
-
-
-def _place(left: int, top: int, width: int, height: int) -> Object:
-    return {"x": left, "y": top, "w": width, "h": height}
-
-
-def _panel(panel: Panel, selector: str) -> Object:
-    match panel:
-        case Stat():
-            specific = _stat(panel, selector)
-        case Graph():
-            specific = _graph(panel, selector)
-        case Table():
-            specific = _table(panel, selector)
-        case _:
-            raise TypeError(f"unknown panel {type(panel).__name__}")
-    return {"title": panel.title, "description": panel.description, "datasource": SOURCE, **specific}
-
-
-def _target(number: int, query: Query, selector: str) -> Object:
-    expr = query.expr.replace(SELECTED, selector)
-    return {"refId": ascii_uppercase[number], "datasource": SOURCE, "expr": expr, "legendFormat": query.legend}
-
-
-def _targets(queries: Sequence[Query], selector: str) -> list[Object]:
-    return [{**_target(number, each, selector), "range": True} for number, each in enumerate(queries)]
-
-
-def _thresholds(thresholds: Thresholds) -> Object:
-    """The steps in Grafana's form: the first one has no value."""
-    steps = [{"color": thresholds.base, "value": None}]
-    steps += [{"color": color, "value": value} for value, color in thresholds.steps]
-    return {"mode": "absolute", "steps": steps}
-
-
-def _stat(panel: Stat, selector: str) -> Object:
-    defaults: Object = {
-        "unit": panel.unit,
-        "color": {"mode": "thresholds"},
-        "thresholds": _thresholds(panel.thresholds),
-    }
-    if panel.empty:
-        defaults["noValue"] = panel.empty
-    return {
-        "type": "stat",
-        "targets": _targets([Query(panel.expr)], selector),
-        "fieldConfig": {"defaults": defaults, "overrides": []},
-        "options": {
-            "colorMode": "background_solid",
-            "graphMode": "none",
-            "justifyMode": "center",
-            "orientation": "auto",
-            "percentChangeColorMode": "standard",
-            "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
-            "showPercentChange": False,
-            "textMode": "value",
-            "wideLayout": True,
-        },
-    }
-
-
-def _graph(panel: Graph, selector: str) -> Object:
-    custom: Object = {
-        "drawStyle": "line",
-        "lineInterpolation": "linear",
-        "lineWidth": 1,
-        "fillOpacity": 60 if panel.stacked else 0,
-        "showPoints": "never",
-        "spanNulls": False,
-        "axisPlacement": "auto",
-        **({"axisSoftMax": SMALLEST_AXES[panel.unit]} if panel.unit in SMALLEST_AXES else {}),
-        "stacking": {"group": "A", "mode": "normal" if panel.stacked else "none"},
-        "thresholdsStyle": {"mode": "dashed" if panel.thresholds.steps else "off"},
-    }
-    defaults = {
-        "unit": panel.unit,
-        "min": 0,
-        **({"max": 1} if panel.unit == Unit.SHARE else {}),
-        "color": {"mode": "palette-classic"},
-        "thresholds": _thresholds(panel.thresholds),
-        "custom": custom,
-    }
-    return {
-        "type": "timeseries",
-        "targets": _targets(panel.queries, selector),
-        "fieldConfig": {"defaults": defaults, "overrides": []},
-        "options": {
-            "legend": {"calcs": [], "displayMode": "list", "placement": "bottom", "showLegend": True},
-            "tooltip": {"mode": "multi", "sort": "desc"},
-        },
-    }
-
-
-def _table(panel: Table, selector: str) -> Object:
-    queries = [Query(column.expr) for column in panel.columns]
-    targets = [_target(number, each, selector) for number, each in enumerate(queries)]
-    names = {f"Value #{ascii_uppercase[number]}": column.title for number, column in enumerate(panel.columns)}
-    titles = {label: label.capitalize() for label in panel.labels}
-    order = {name: number for number, name in enumerate((*panel.labels, *names))}
-    organize = {"excludeByName": {"Time": True}, "indexByName": order, "renameByName": titles | names}
-    return {
-        "type": "table",
-        "targets": [{**each, "format": "table", "instant": True} for each in targets],
-        "transformations": [{"id": "merge", "options": {}}, {"id": "organize", "options": organize}],
-        "fieldConfig": {
-            "defaults": {
-                "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": MIN_COLUMN}
-            },
-            "overrides": list(_overrides(panel)),
-        },
-        "options": {
-            "cellHeight": "sm",
-            "frameIndex": 0,
-            "showHeader": True,
-            "sortBy": [{"displayName": panel.sort, "desc": True}],
-        },
-    }
-
-
-def _overrides(panel: Table) -> Iterator[Object]:
-    """The unit and the colors of each column, and the link of the last label."""
-    for column in panel.columns:
-        properties: list[Object] = [{"id": "unit", "value": column.unit}]
-        if column.thresholds.steps:
-            properties += [
-                {"id": "thresholds", "value": _thresholds(column.thresholds)},
-                {"id": "color", "value": {"mode": "thresholds"}},
-                {"id": "custom.cellOptions", "value": {"type": "color-text"}},
+    """The headings and the panels with their places: beside each other, and below if the line is full."""
+    top = 0
+    for title, panels in dashboard.rows.items():
+        heading = {"x": 0, "y": top, "w": GRID, "h": 1}
+        yield {"type": "row", "title": title, "collapsed": False, "gridPos": heading, "panels": []}
+        left, top, height = 0, top + 1, 0
+        for panel in panels:
+            size = panel["gridPos"]
+            if left + size["w"] > GRID:
+                left, top, height = 0, top + height, 0
+            targets = [
+                {**each, "expr": each["expr"].replace(SELECTED, dashboard.selector)} for each in panel["targets"]
             ]
-        yield {"matcher": {"id": "byName", "options": column.title}, "properties": properties}
-    if panel.link:
-        link = {"title": "Open its dashboard", "url": panel.link}
-        name = panel.labels[-1].capitalize()
-        yield {"matcher": {"id": "byName", "options": name}, "properties": [{"id": "links", "value": [link]}]}
+            yield {**panel, "targets": targets, "gridPos": {"x": left, "y": top, **size}}
+            left, height = left + size["w"], max(height, size["h"])
+        top += height

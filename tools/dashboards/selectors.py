@@ -44,3 +44,8 @@ def rate(metric: str, labels: str = "") -> str:
 def false(metric: str) -> str:
     """How many series of a metric that is 0 or 1 are 0. No value if there are none."""
     return f"sum({metric}{{{SELECTED}}} == bool 0)"
+
+
+def summed(vector: str, *labels: str) -> dict[str, str]:
+    """The query for the sum of a vector by labels, whose values are the names of the series."""
+    return {" ".join(f"{{{{{each}}}}}" for each in labels): f"sum by ({', '.join(labels)}) ({vector})"}

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from dashboards.files import DASHBOARDS, files
-from dashboards.grafana import document
-from dashboards.model import GRID, Dashboard
+from dashboards.grafana import GRID, Dashboard, document
 from unit.config.rendered import ROOT, render_directory
 
 ALL = pytest.mark.parametrize("dashboard", DASHBOARDS, ids=lambda each: each.uid)

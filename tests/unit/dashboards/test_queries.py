@@ -7,8 +7,7 @@ import promql_parser
 import pytest
 
 from dashboards.files import DASHBOARDS
-from dashboards.grafana import document
-from dashboards.model import Dashboard
+from dashboards.grafana import Dashboard, document
 
 from . import exposed
 

@@ -3,7 +3,7 @@
 # Tests that run at the same time; they mostly wait for pods.
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
-# a suite. No failed test runs again then. The targets test-corners, bench and bench-insight have their own programs.
+# a suite. No failed test runs again then. The targets test-corners and bench have their own programs.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
@@ -43,7 +43,7 @@ TEST := unit integration smoke
 
 .PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm test-olm-programs
 .PHONY: test-kubectl test-kubectl-messages test-kubectl-pages test-clients test-faults test-faults-gate test-faults-alone test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
-.PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench bench-insight
+.PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench
 .PHONY: programs built deployed
 programs:
 	@$(CLUSTER_TOOL) build
@@ -139,5 +139,3 @@ coverage: venv ## Measure the branches that the unit and integration tests execu
 
 bench: venv ## Measure the performance on separate control planes; `make generate` writes its tables (10 minutes).
 	@$(ALL_TOOLS) bench $(ARGS)
-bench-insight: venv ## Compare predicted hit ratios with those of larger memcacheds; needs root (25 minutes).
-	@$(ALL_TOOLS) insight $(ARGS)

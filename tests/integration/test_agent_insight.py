@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from insight.watch import Watch
 from integration.relay import relay
+from integration.watch import Watch
 from integration.watching import FITTING, MEMORY, ended, metrics, request, store, until_quality, wait_until, watching
 from support.memcacheds import memcached
 from support.ports import free_port

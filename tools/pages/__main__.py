@@ -7,11 +7,8 @@ import msgspec
 
 import bench.report
 import faults.pages
-import insight.chart
-import insight.report
 from bench.__main__ import PUBLISHED
 from faults.campaigns import soak
-from insight.__main__ import published as published_curves
 from pages import effects, kubernetes, problems, security, upgrade_chart
 from pages.blocks import filled
 from project.generated import ROOT, check_option, write
@@ -21,25 +18,20 @@ UPGRADE = Path("docs/upgrade-results.json")
 
 
 def files(root: Path = ROOT) -> dict[str, str]:
-    """The text of each page, and the charts of two of them, by path below the project's root."""
+    """The text of each page, and the chart of one of them, by path below the project's root."""
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
     blocks = {
         "docs/security.md": security.blocks(root),
         "docs/reliability.md": {**faults.pages.blocks(), "soak": soak.block()},
         "README.md": {"faults": faults.pages.summary()},
         "docs/performance.md": bench.report.blocks(speed),
-        "docs/insight.md": insight.report.blocks(published_curves()),
         "docs/warm.md": effects.blocks(),
         "docs/install.md": kubernetes.blocks(),
         "docs/upgrade-memcached.md": problems.blocks(),
     }
     pages = {page: filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
     shares = msgspec.json.decode((root / UPGRADE).read_bytes(), type=dict[str, list[float]])
-    charts = {
-        "docs/images/insight.svg": insight.chart.svg(published_curves().outcomes),
-        "docs/images/upgrade.svg": upgrade_chart.svg(shares),
-    }
-    return {**pages, **charts}
+    return {**pages, "docs/images/upgrade.svg": upgrade_chart.svg(shares)}
 
 
 @click.command(help=__doc__)

@@ -47,13 +47,6 @@ FIGURES: Final = {
         ("memcached_operator.__main__", "memcached_webhooks.__main__"),
         ("measure/bench/*.py",),
     ),
-    "insight": Figures(
-        "docs/insight.md",
-        "docs/insight-results.json",
-        "make bench-insight",
-        ("memcached_agent.__main__",),
-        ("measure/insight/*.py",),
-    ),
     "soak": Figures(
         "docs/reliability.md",
         "docs/soak-results.json",
@@ -62,14 +55,14 @@ FIGURES: Final = {
         ("tests/faults/campaigns/soak.py",),
     ),
 }
-SHOWN: Final = ("report.py", "chart.py")
-"""Modules that only show figures."""
+SHOWN: Final = "report.py"
+"""The module that only shows figures."""
 
 
 def digest(name: str, root: Path = ROOT) -> str:
     """The digest of the code that figures depend on, without docstrings, and of the versions that run it."""
     figures = FIGURES[name]
-    own = {path for pattern in figures.own for path in root.glob(pattern) if path.name not in SHOWN}
+    own = {path for pattern in figures.own for path in root.glob(pattern) if path.name != SHOWN}
     found = sha256()
     for path in sorted(own | set(_closure(root, figures.starts))):
         code = _code(ast.parse(RELEASED.sub(r'\1""', path.read_text(encoding="utf-8"))))

@@ -1,1 +1,0 @@
-"""Compares predicted hit ratios with those of memcacheds that really have more memory."""

@@ -3,7 +3,7 @@
 # Tests that run at the same time; they mostly wait for pods.
 WORKERS ?= 4
 # More arguments for pytest, such as ARGS="-k 'scale or drift' -x"; paths, such as tests/unit/kube, replace the folder of
-# a suite. No failed test runs again then. The targets test-corners and bench have their own programs.
+# a suite. No failed test runs again then. The target bench has its own program.
 export ARGS
 # Of a test that fails first and passes when it runs once more: report, or fail as nightly.
 FLAKY ?= report
@@ -112,7 +112,7 @@ test-olm-modes: built
 	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m modes $(call in,tests/olm)
 test-incidents: deployed
 	@$(PYTEST) $(ONCE_MORE) $(call in,tests/incidents)
-test-release test-chart test-certmanager test-dashboards test-monitoring: test-%: venv
+test-release test-chart test-certmanager test-dashboards test-monitoring test-corners: test-%: venv
 	@env -u KUBECONFIG $(PYTEST) $(ONCE_MORE) $(call in,tests/$(or $(FOLDER_$*),$*))
 FOLDER_release := releases
 FOLDER_dashboards := grafana
@@ -130,8 +130,6 @@ test-faults-alone: venv programs
 	@env -u KUBECONFIG $(PYTEST) -m "gate and alone" $(call in,tests/faults)
 test-soak: venv programs
 	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
-test-corners: venv
-	@$(ALL_TOOLS) corners $(ARGS) $(NAMES)
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
 	@for suite in unit integration integration-nightly; do \
 	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done

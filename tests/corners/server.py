@@ -44,8 +44,8 @@ def copy_root(root: Path, target: Path) -> None:
     shutil.copytree(root, target, ignore=shutil.ignore_patterns(f"{ITEMS_PREFIX}*"), dirs_exist_ok=True)
 
 
-def raise_open_files() -> int:
-    """Raise the limits of this process's open files as far as it may; returns the hard limit.
+def raise_open_files() -> None:
+    """Raise the limits of this process's open files as far as it may.
 
     Root may raise it up to `fs.nr_open` if it has the capability SYS_RESOURCE, which some containers lack.
     """
@@ -55,8 +55,6 @@ def raise_open_files() -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, wanted))
     except (OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        return hard
-    return wanted
 
 
 def open_files_limits() -> tuple[int, int]:

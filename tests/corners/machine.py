@@ -3,7 +3,8 @@
 import ctypes
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +23,7 @@ def check() -> None:
     if sys.platform != "linux" or os.geteuid() != 0:
         raise ClusterError(
             "the corner tests need root on Linux, for memory control groups and a network namespace: run "
-            "`sudo make test-corners`, or `make test-corners NAMES='admission/*'` for the cases without memcached"
+            "`sudo make test-corners`"
         )
     with memory_group(f"corners-{os.getpid()}-probe"):
         pass
@@ -48,16 +49,22 @@ def require() -> None:
     install([] if find("ip") else ["iproute2"])
 
 
-def enter_network() -> None:
-    """Move the calling thread, and the processes that it starts, into a new network namespace with only loopback.
+@contextmanager
+def private_network() -> Generator[None]:
+    """A new network namespace with only loopback, for the calling thread and the processes that it starts.
 
     There, every port is free, and a server that listens on all addresses can be reached only from here.
     Raises ClusterError without the permission to do so.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNET):
-        reason = os.strerror(ctypes.get_errno())
-        raise ClusterError(f"a network namespace cannot be created ({reason}): run as root")
-    run(["ip", "link", "set", "lo", "up"])
-    for name, value in TCP_BUFFERS.items():
-        Path(f"/proc/sys/net/ipv4/{name}").write_text(value)
+    with Path("/proc/thread-self/ns/net").open() as before:
+        if libc.unshare(CLONE_NEWNET):
+            reason = os.strerror(ctypes.get_errno())
+            raise ClusterError(f"a network namespace cannot be created ({reason}): run as root")
+        try:
+            run(["ip", "link", "set", "lo", "up"])
+            for name, value in TCP_BUFFERS.items():
+                Path(f"/proc/sys/net/ipv4/{name}").write_text(value)
+            yield
+        finally:
+            libc.setns(before.fileno(), CLONE_NEWNET)

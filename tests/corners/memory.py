@@ -19,12 +19,10 @@ KIBIBYTE: Final = 1024
 
 @dataclass(frozen=True)
 class Case:
-    """A cache and how it is used. `sample`: part of the gate."""
+    """A cache and how it is used."""
 
-    version: str
     cache: Mapping[str, Any]
     load: Load
-    sample: bool = False
     options: str = ""
     """The name of its options in OPTIONS."""
     tls: str = ""
@@ -32,8 +30,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        """`memory/VERSION/SETTINGS/LOAD`."""
-        return f"memory/{self.version}/{self.settings}/{self.load.name}"
+        """`SETTINGS/LOAD`."""
+        return f"{self.settings}/{self.load.name}"
 
     @property
     def settings(self) -> str:
@@ -56,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Measurement:
-    """The result of a case; amounts in bytes. `problem`: empty if the case passed."""
+    """The result of a case with a release of memcached; amounts in bytes. `problem`: empty if the case passed."""
 
     version: str
     settings: str
@@ -67,70 +65,72 @@ class Measurement:
     limit: int
     problem: str = ""
 
+    @property
+    def name(self) -> str:
+        """The release and the name of the case."""
+        return f"{self.version}/{self.settings}/{self.load}"
 
-def cases(version: str) -> Iterator[Case]:
-    """The grid, for one release of memcached."""
+
+def cases() -> Iterator[Case]:
+    """The grid."""
     for memory in ("2Mi", "16Mi", "64Mi", "73Mi", "256Mi"):
-        yield Case(version, {"memory": memory}, every_size_last())
-        yield Case(version, {"memory": memory}, every_size(), sample=memory == "2Mi")
+        yield Case({"memory": memory}, every_size_last())
+        yield Case({"memory": memory}, every_size())
     for size, text in SIZES.items():
-        yield Case(version, {"memory": "64Mi"}, items_of(size, text))
+        yield Case({"memory": "64Mi"}, items_of(size, text))
     for memory in ("64Mi", "72Mi", "73Mi", "80Mi", "144Mi"):
-        yield Case(version, {"memory": memory}, every_size(UNREAD, 950))
-    yield from _settings(version)
+        yield Case({"memory": memory}, every_size(UNREAD, 950))
+    yield from _settings()
     for options in OPTIONS:
         for memory in ("2Mi", "64Mi", "73Mi"):
-            yield Case(version, {"memory": memory}, every_size_last(), options=options)
-            sample = (memory, options) == ("2Mi", "most-memory")
-            yield Case(version, {"memory": memory}, every_size(), sample, options)
+            yield Case({"memory": memory}, every_size_last(), options)
+            yield Case({"memory": memory}, every_size(), options)
     # One client is allowed, so the minimum limit contains the least for connections.
     for load in (every_size_last(), every_size()):
-        yield Case(version, {"memory": "2Mi", "maxConnections": 30}, load, options="most-memory")
-    yield from _tls(version)
-    yield from _warm(version)
+        yield Case({"memory": "2Mi", "maxConnections": 30}, load, options="most-memory")
+    yield from _tls()
+    yield from _warm()
     for memory in ("590Mi", "1180Mi", "2350Mi"):
-        yield Case(version, {"memory": memory}, every_size())
+        yield Case({"memory": memory}, every_size())
 
 
-def _settings(version: str) -> Iterator[Case]:
+def _settings() -> Iterator[Case]:
     """Caches with other settings than the defaults."""
     for size in (loads.SMALLEST, 1000, 100_000):
-        yield Case(version, {"memory": "64Mi", "evictions": False}, items_of(size))
+        yield Case({"memory": "64Mi", "evictions": False}, items_of(size))
     for memory, size in (("64Mi", "512Ki"), ("64Mi", "2Mi"), ("64Mi", "8Mi"), ("256Mi", "64Mi")):
         cache = {"memory": memory, "maxItemSize": size}
-        yield Case(version, cache, largest_items(), sample=size == "8Mi")
-        yield Case(version, cache, every_size())
+        yield Case(cache, largest_items())
+        yield Case(cache, every_size())
     for threads in (1, 16, 64):
         cache = {"memory": "64Mi", "threads": threads, "maxConnections": 1500}
-        yield Case(version, cache, every_size(UNREAD, 1000))
+        yield Case(cache, every_size(UNREAD, 1000))
     for connections in (500, 5000):
         cache = {"memory": "64Mi", "maxConnections": connections + 50}
-        yield Case(version, cache, every_size(UNREAD, connections))
-        yield Case(version, cache, every_size(HALF, connections))
-    yield Case(version, {"memory": "16Mi", "maxConnections": 550}, every_size(UNREAD, 500), sample=True)
-    yield Case(version, {"memory": "64Mi", "maxConnections": 550}, every_size(UNREAD, 500, 100 * KIBIBYTE))
+        yield Case(cache, every_size(UNREAD, connections))
+        yield Case(cache, every_size(HALF, connections))
+    yield Case({"memory": "16Mi", "maxConnections": 550}, every_size(UNREAD, 500))
+    yield Case({"memory": "64Mi", "maxConnections": 550}, every_size(UNREAD, 500, 100 * KIBIBYTE))
 
 
-def _tls(version: str) -> Iterator[Case]:
+def _tls() -> Iterator[Case]:
     """Clients that connect at once with TLS, with and without certificates."""
     for auth in tls.SPECS:
         for kind in (loads.IDLE, UNREAD, loads.LONG):
             cache = {"memory": "64Mi", "maxConnections": 1050}
-            yield Case(version, cache, every_size(kind, 1000), tls=auth)
-        yield Case(version, {"memory": "64Mi", "maxConnections": 4050}, every_size(loads.LONG, 4000), tls=auth)
-    yield Case(
-        version, {"memory": "2Mi", "maxConnections": 550}, every_size(loads.LONG, 500), tls="Require", sample=True
-    )
+            yield Case(cache, every_size(kind, 1000), tls=auth)
+        yield Case({"memory": "64Mi", "maxConnections": 4050}, every_size(loads.LONG, 4000), tls=auth)
+    yield Case({"memory": "2Mi", "maxConnections": 550}, every_size(loads.LONG, 500), tls="Require")
 
 
-def _warm(version: str) -> Iterator[Case]:
+def _warm() -> Iterator[Case]:
     """Caches whose items are in a file. With 628Mi, the hash table doubles just before the cache is full."""
     for memory in ("64Mi", "256Mi", "628Mi"):
         cache = {"memory": memory, "warmRestart": True}
-        yield Case(version, cache, items_of(loads.SMALLEST), sample=memory == "64Mi")
-        yield Case(version, cache, every_size_last())
+        yield Case(cache, items_of(loads.SMALLEST))
+        yield Case(cache, every_size_last())
     cache = {"memory": "64Mi", "maxConnections": 1050, "warmRestart": True}
-    yield Case(version, cache, every_size(HALF, 1000))
+    yield Case(cache, every_size(HALF, 1000))
 
 
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
@@ -163,8 +163,8 @@ SIZES: Final = {
 }
 
 
-def measure(case: Case, root: Path) -> Measurement:
-    """Run a case; `root` is the directory of its memcached."""
+def measure(case: Case, version: str, root: Path) -> Measurement:
+    """Run a case with a release of memcached, whose directory is `root`."""
     made = case.container
     item_size = int(parse_quantity(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
     with (
@@ -178,7 +178,7 @@ def measure(case: Case, root: Path) -> Measurement:
         if server.peak > made.floor and not problem:
             problem = f"used {mebibytes(server.peak)} MiB, more than the minimum limit of {mebibytes(made.floor)} MiB"
         found = server.peak, server.sockets
-    return Measurement(case.version, case.settings, case.load.name, *found, made.floor, made.limit, problem)
+    return Measurement(version, case.settings, case.load.name, *found, made.floor, made.limit, problem)
 
 
 def _use(server: Server, load: Load, cache: Cache) -> str:

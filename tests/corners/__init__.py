@@ -1,0 +1,1 @@
+"""Real memcached processes of all tested releases at the limits of `spec.cache`."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from crds import config, effects, problems, remedies, snapshot
+from crds import config, plugin, snapshot
 from crds.docs import page
 from crds.registered import REGISTERED
 from memcached_api.registry import KINDS
@@ -28,14 +28,7 @@ def manifests(*, check: bool) -> None:
 @check_option
 def docs(*, check: bool) -> None:
     """Write docs/api.md, and the plugin's remedies, effects and known problems."""
-    model = "plugin/kubectl_memcached/model"
-    files = {
-        "docs/api.md": page(KINDS),
-        f"{model}/remedies.py": remedies.module(),
-        f"{model}/effects.py": effects.module(),
-        f"{model}/known_problems.py": problems.module(),
-    }
-    write(ROOT, files, check=check)
+    write(ROOT, {"docs/api.md": page(KINDS), **plugin.modules()}, check=check)
 
 
 @main.command("snapshot")

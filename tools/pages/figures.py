@@ -3,7 +3,7 @@
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +14,6 @@ import msgspec
 from cluster.versions import KUBERNETES
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PRODUCT: Final = ("agent", "api", "operator", "webhooks")
 LENGTH: Final = 12
 """Characters of a digest."""
 UNRELEASED: Final = "Unreleased"
@@ -29,14 +28,13 @@ MODULES: Final = {"etcd": "go.etcd.io/etcd/server/v3", "kwok": "sigs.k8s.io/kwok
 class Figures:
     """Figures of a page. `file`: the published results. `command`: measures them again.
 
-    `starts`: the modules of the product that the measurement starts. `own`: the modules that measure.
+    `sources`: the modules that measure, and the packages of the processes that they start.
     """
 
     page: str
     file: str
     command: str
-    starts: tuple[str, ...]
-    own: tuple[str, ...]
+    sources: tuple[str, ...]
 
 
 FIGURES: Final = {
@@ -44,15 +42,13 @@ FIGURES: Final = {
         "docs/performance.md",
         "docs/performance-results.json",
         "make bench",
-        ("memcached_operator.__main__", "memcached_webhooks.__main__"),
-        ("measure/bench/*.py",),
+        ("measure/bench/*.py", "api/**/*.py", "operator/**/*.py", "webhooks/**/*.py"),
     ),
     "soak": Figures(
         "docs/reliability.md",
         "docs/soak-results.json",
         "make test-soak",
-        ("memcached_operator.__main__",),
-        ("tests/faults/campaigns/soak.py",),
+        ("tests/faults/campaigns/soak.py", "api/**/*.py", "operator/**/*.py"),
     ),
 }
 SHOWN: Final = "report.py"
@@ -61,10 +57,9 @@ SHOWN: Final = "report.py"
 
 def digest(name: str, root: Path = ROOT) -> str:
     """The digest of the code that figures depend on, without docstrings, and of the versions that run it."""
-    figures = FIGURES[name]
-    own = {path for pattern in figures.own for path in root.glob(pattern) if path.name != SHOWN}
+    files = {path for pattern in FIGURES[name].sources for path in root.glob(pattern) if path.name != SHOWN}
     found = sha256()
-    for path in sorted(own | set(_closure(root, figures.starts))):
+    for path in sorted(files):
         code = _code(ast.parse(RELEASED.sub(r'\1""', path.read_text(encoding="utf-8"))))
         found.update(f"{path.relative_to(root)} {code}\n".encode())
     found.update("\n".join(_versions(root)).encode())
@@ -88,33 +83,6 @@ def outdated(root: Path = ROOT) -> list[str]:
 
 def _published(file: Path) -> str:
     return msgspec.json.decode(file.read_bytes(), type=dict[str, Any])["sources"]
-
-
-def _closure(root: Path, names: Iterable[str]) -> Iterator[Path]:
-    """The files of these modules of the product, and of all modules of it that they import."""
-    files: Mapping[str, Path] = {
-        ".".join(path.relative_to(root / top).with_suffix("").parts).removesuffix(".__init__"): path
-        for top in PRODUCT
-        for path in (root / top).rglob("*.py")
-    }
-    waiting, seen = [*names], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name in files and name not in seen:
-            seen.add(name)
-            waiting += [name.rpartition(".")[0], *_imports(ast.parse(files[name].read_text(encoding="utf-8")))]
-    if missing := {*names} - seen:
-        raise LookupError(f"the product has no modules {', '.join(sorted(missing))}")
-    return (files[name] for name in seen)
-
-
-def _imports(tree: ast.Module) -> Iterator[str]:
-    """What may be modules among the names that a module imports."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (node.module, *(f"{node.module}.{each.name}" for each in node.names))
 
 
 def _code(node: Any) -> str:

@@ -3,16 +3,13 @@
 import hashlib
 import io
 import json
-import platform
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.images.recipes import Image
-
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+from cluster.images.recipes import ARCHITECTURE, Image
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ def add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> N
 def image_config(image: Image, layers: Sequence[Layer]) -> bytes:
     """The image's configuration; its hash is the image's id."""
     content: dict[str, Any] = {
-        "architecture": ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "architecture": ARCHITECTURE,
         "os": "linux",
         "created": "1970-01-01T00:00:00Z",
         "config": image.config,

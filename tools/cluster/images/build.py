@@ -1,7 +1,6 @@
 """Building an image from a Dockerfile with docker, podman or buildah, whichever can, and loading it into a cluster."""
 
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -13,15 +12,13 @@ from pathlib import Path
 from cluster.binaries.builds import ensure_built
 from cluster.binaries.families import PAUSE_FAMILY
 from cluster.errors import ClusterError
-from cluster.images.recipes import BASE, BUILD
+from cluster.images.recipes import ARCHITECTURE, BASE, BUILD
 from cluster.images.store import base_archive, ensure_archives, images_dir, import_archive
 from cluster.images.tools import Tool, remember, tool_with, usable_tools
 from cluster.paths import State
 from cluster.plan import Plan
 from cluster.shell import run
 
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""Names of images by those of the kernel."""
 CERTIFICATES = Path("/etc/ssl/certs")
 PIP_SETTINGS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "timeout")
 """pip settings that a build inherits from this machine; never stored in the image."""
@@ -72,7 +69,7 @@ def architecture(build: Build) -> list[str]:
     """This machine's architecture, which buildah warns of although it knows it; none if the build names a platform."""
     if any(each.startswith("--platform") for each in build.options) or "ARG TARGETARCH" not in _text(build.dockerfile):
         return []
-    return [f"TARGETARCH={ARCHITECTURES.get(platform.machine(), platform.machine())}"]
+    return [f"TARGETARCH={ARCHITECTURE}"]
 
 
 def _text(dockerfile: Path) -> str:

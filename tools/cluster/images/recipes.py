@@ -11,6 +11,9 @@ from cluster.versions import DEBIAN
 NEWEST_MEMCACHED: Final = "1.6.45"
 """The release that new caches get. Another one: also change RECIPES in releases.py."""
 
+ARCHITECTURE: Final = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+"""This machine's, as images name it."""
+
 LOCAL = "localhost/memcached-operator"
 BASE = f"{LOCAL}/base:{DEBIAN}"
 BUILD = f"{LOCAL}/build:{DEBIAN}"

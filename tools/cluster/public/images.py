@@ -2,12 +2,13 @@
 
 from cluster.images.archive import layer, pack_files, write_archive
 from cluster.images.build import Build, build_image, build_with, load, save_image
-from cluster.images.recipes import BASE, BUILD, LOCAL, PATH, Image
+from cluster.images.recipes import ARCHITECTURE, BASE, BUILD, LOCAL, PATH, Image
 from cluster.images.rootfs import rootfs_file
 from cluster.images.store import cluster_archive, remove_images
 from cluster.images.tools import Tool, opened, tool_with
 
 __all__ = [
+    "ARCHITECTURE",
     "BASE",
     "BUILD",
     "LOCAL",

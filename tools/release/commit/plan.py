@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from bundle.images import repository as untagged
+from cluster.public.images import BUILD
 from release.commit import changelog, groups, places
 from release.commit.groups import Groups
 from release.commit.versions import check_newer, parse
 from release.errors import ReleaseError
-from release.output.images import ARCHITECTURES, LOCAL, Names, Recipe, local_bases
+from release.output.images import ARCHITECTURES, LOCAL, LOCAL_BASES, Names, Recipe
 
 PACKAGE: Final = "memcached-operator"
 PYPROJECT, CHANGELOG, DOCKERFILE = "pyproject.toml", "CHANGELOG.md", "Dockerfile"
@@ -46,10 +47,10 @@ class Plan:
         """The image of the bundle, with its tag."""
         return self.names.tagged(self.version)["bundle"]
 
-    def recipe(self, architecture: str, build_base: str, *, fresh: bool) -> Recipe:
-        """How to build the images on a machine of this architecture, whose own base image is `build_base`."""
-        bases = dict.fromkeys(ARCHITECTURES, self.base) if self.base else local_bases(architecture)
-        return Recipe(self.version, self.epoch, architecture, bases, self.base or build_base, fresh)
+    def recipe(self, *, fresh: bool) -> Recipe:
+        """How to build the images on this machine. `fresh`: use no cached layer."""
+        bases = dict.fromkeys(ARCHITECTURES, self.base) if self.base else LOCAL_BASES
+        return Recipe(self.version, self.epoch, bases, self.base or BUILD, fresh)
 
     def check_publishable(self) -> None:
         """Raise ReleaseError unless others can pull the images, and build them again from the same base image."""

@@ -1,12 +1,11 @@
 """Building everything of a release from its tree into one directory."""
 
-import platform
 import shutil
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from cluster.public.images import BUILD, opened
+from cluster.public.images import opened
 from cluster.shell import run
 from release.commit import changelog
 from release.commit.plan import CHANGELOG, Plan
@@ -22,20 +21,15 @@ INSTALLER: Final = "install.yaml"
 HUB_SOURCE: Final = f"config/artifact-hub/{HUB}"
 
 
-def machine() -> str:
-    """The architecture of this machine, as images name it."""
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-
-
 def assemble(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder: str, *, fresh: bool = False) -> None:
     """Build the images, install.yaml, the bills, the provenance, the list and the sums. Raises ClusterError."""
     shutil.rmtree(artifacts.root, ignore_errors=True)
     artifacts.root.mkdir(parents=True)
     names = plan.names.tagged(plan.version)
-    recipe = plan.recipe(machine(), BUILD, fresh=fresh)
+    recipe = plan.recipe(fresh=fresh)
     with tempfile.TemporaryDirectory(prefix="release-") as scratch:
         if not plan.base:
-            images.ensure_stand_in(opened("buildah"), _other(), Path(scratch))
+            images.ensure_stand_in(opened("buildah"), Path(scratch))
         for part in images.PARTS:
             images.build(part, tree.root, recipe, artifacts.layout(part).root, names[part])
         data = Path(scratch) / "data"
@@ -63,10 +57,6 @@ def seal(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder: str
 def packers(root: Path) -> list[tuple[str, ...]]:
     """The commands of PACKERS that a tree has: that of an earlier release lacks some."""
     return [words for folder, words in PACKERS.items() if (root / folder).exists()]
-
-
-def _other() -> str:
-    return next(each for each in images.ARCHITECTURES if each != machine())
 
 
 def _write_data(tree: Tree, plan: Plan, artifacts: Artifacts, target: Path) -> None:
@@ -109,7 +99,7 @@ def _write_bills(plan: Plan, artifacts: Artifacts) -> None:
 
 def _write_provenance(tree: Tree, plan: Plan, artifacts: Artifacts, commit: str, builder: str) -> None:
     url = changelog.repository((tree.root / CHANGELOG).read_text())
-    recipe = plan.recipe(machine(), BUILD, fresh=False)
+    recipe = plan.recipe(fresh=False)
     bases = tuple(sorted({*recipe.bases.values(), recipe.build_base}))
     inputs = {name: layouts.sha256(tree.root / name) for name in INPUTS if (tree.root / name).exists()}
     tools = {"buildah": run(["buildah", "--version"]).split()[2]}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.errors import ClusterError
-from cluster.public.images import BASE, Build, Tool, build_with, opened
+from cluster.public.images import ARCHITECTURE, BASE, Build, Tool, build_with, opened
 from cluster.shell import run
 from release.output.layouts import Layout, join
 
@@ -56,14 +56,12 @@ class Names:
 class Recipe:
     """What the images are built from.
 
-    `epoch`: seconds since 1970 of every date in them. `machine`: the architecture that builds. `bases`: the base image
-    of each architecture; without one, the Dockerfile's. `build_base`: the image in which the Dockerfile's commands run.
-    `fresh`: use no cached layer.
+    `epoch`: seconds since 1970 of every date in them. `bases`: the base image of each architecture; without one, the
+    Dockerfile's. `build_base`: the image in which the Dockerfile's commands run. `fresh`: use no cached layer.
     """
 
     version: str
     epoch: int
-    machine: str
     bases: Mapping[str, str] = field(default_factory=dict[str, str])
     build_base: str = ""
     fresh: bool = False
@@ -93,18 +91,18 @@ def arguments(recipe: Recipe, architecture: str) -> list[str]:
 
     buildah 1.28 does not set the platforms itself where FROM uses them.
     """
-    platforms = {"BUILDPLATFORM": f"linux/{recipe.machine}", "TARGETPLATFORM": f"linux/{architecture}"}
+    platforms = {"BUILDPLATFORM": f"linux/{ARCHITECTURE}", "TARGETPLATFORM": f"linux/{architecture}"}
     given = {"BASE_IMAGE": recipe.bases.get(architecture, ""), "BUILD_IMAGE": recipe.build_base, **platforms}
     return [f"{name}={value}" for name, value in given.items() if value]
 
 
-def local_bases(architecture: str) -> dict[str, str]:
-    """The base images of a machine without a registry: its own for its architecture, a stand-in for the other."""
-    return {each: BASE if each == architecture else f"{STAND_IN}:{each}" for each in ARCHITECTURES}
+LOCAL_BASES: Final = {each: BASE if each == ARCHITECTURE else f"{STAND_IN}:{each}" for each in ARCHITECTURES}
+"""The base images of a machine without a registry: its own for its architecture, a stand-in for the other."""
 
 
-def ensure_stand_in(tool: Tool, architecture: str, scratch: Path) -> None:
-    """Build the stand-in for an architecture's base image. Raises ClusterError."""
+def ensure_stand_in(tool: Tool, scratch: Path) -> None:
+    """Build the stand-in for the base image of the other architecture. Raises ClusterError."""
+    (architecture,) = {*ARCHITECTURES} - {ARCHITECTURE}
     name = f"{STAND_IN}:{architecture}"
     (scratch / "stand-in-base").write_text(f"{architecture}\n")
     (scratch / "Dockerfile").write_text("FROM scratch\nCOPY stand-in-base /etc/\n")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bundle.images import related_variables
-from bundle.objects import Object, containers, mapping
+from bundle.objects import Object, Rendered, containers, mapping
 from bundle.release import PACKAGE, ROOT
 from chart.sources import Sources
 from memcached_api.registry import KINDS
@@ -31,7 +31,7 @@ _HUB: Final = "artifacthub.io"
 
 def chart_yaml(sources: Sources, version: str, images: tuple[str, str]) -> str:
     """The text of Chart.yaml. `images`: those of the operator and the agent. Raises BundleError."""
-    base = sources.description
+    base = Rendered(sources["manifests"]).one("ClusterServiceVersion")
     spec, meta = base["spec"], base["metadata"]["annotations"]
     return HEAD + yaml_of(
         {
@@ -99,7 +99,7 @@ def _example(path: Path) -> Object:
 
 
 def _images(sources: Sources, images: tuple[str, str]) -> list[Object]:
-    deployments = [each for each in sources.operator if each["kind"] == "Deployment"]
+    deployments = [each for each in sources["operator"] if each["kind"] == "Deployment"]
     container = next(containers(deployments))
     memcached = related_variables(container)["RELATED_IMAGE_MEMCACHED"]
     names: Sequence[str] = (PACKAGE, f"{PACKAGE}-agent", "memcached")

@@ -60,7 +60,7 @@ SECTION_TEXTS: Final = {
 
 def settings(sources: Sources, images: tuple[str, str], version: str) -> list[Setting]:
     """All values, in the order of values.yaml. `images`: those of the operator and the agent in this release."""
-    operator = Rendered(sources.operator)
+    operator = Rendered(sources["operator"])
     deployments = {SECTIONS[each["metadata"]["labels"][COMPONENT]]: each for each in operator.of("Deployment")}
     (manager,) = deployments["controller"]["spec"]["template"]["spec"]["containers"]
     return [
@@ -137,7 +137,7 @@ def _components(deployments: dict[str, Object]) -> Iterator[Setting]:
 
 
 def _add_ons(sources: Sources) -> Iterator[Setting]:
-    (clients,) = [rule["from"] for each in sources.network for rule in each["spec"]["ingress"] if "from" in rule]
+    (clients,) = [rule["from"] for each in sources["network"] for rule in each["spec"]["ingress"] if "from" in rule]
     yield Setting(
         "certificates.source",
         "operator",

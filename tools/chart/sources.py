@@ -1,47 +1,22 @@
 """What the chart is made of: the rendered directories of config/, and the registered kinds."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from bundle.objects import Object, Rendered, parse
+from bundle.objects import Object, parse
 from bundle.release import ROOT
 from memcached_api.registry import KINDS
 from project.environment import kubectl, use_kubectl
 
-OPERATOR: Final = "config/default"
 LEADING: Final = tuple({kind.group: kind for kind in reversed(KINDS)}.values())[::-1]
 """The first kind of each group, by whose name a user chooses all kinds of the group."""
 
 
-@dataclass(frozen=True)
-class Sources:
-    """The objects of each directory.
-
-    `operator`, `certmanager`, `namespaced`: variants of the same installation, the first two also for Memcached alone.
-    `network`, `monitoring`, `dashboards`: add-ons. `manifests`: that of the bundle, with the description and
-    the samples.
-    """
-
-    operator: Sequence[Object]
-    operator_alone: Sequence[Object]
-    certmanager: Sequence[Object]
-    certmanager_alone: Sequence[Object]
-    namespaced: Sequence[Object]
-    network: Sequence[Object]
-    monitoring: Sequence[Object]
-    dashboards: Sequence[Object]
-    manifests: Sequence[Object]
-
-    @property
-    def description(self) -> Object:
-        """The manually written part of the bundle's ClusterServiceVersion."""
-        return Rendered(self.manifests).one("ClusterServiceVersion")
-
-
+Sources = Mapping[str, Sequence[Object]]
+"""The objects of each of DIRECTORIES, and those of `certmanager_alone`."""
 DIRECTORIES: Final = {
-    "operator": OPERATOR,
+    "operator": "config/default",
     "operator_alone": "config/overlays/memcached-only",
     "certmanager": "config/overlays/certmanager",
     "namespaced": "config/overlays/namespaced",
@@ -50,6 +25,7 @@ DIRECTORIES: Final = {
     "dashboards": "config/grafana",
     "manifests": "config/manifests",
 }
+"""Variants of the same installation, add-ons, and the manifests of the bundle with the description and the samples."""
 ALONE: Final = "config/components/memcached-only"
 BUILD: Final = "build/chart"
 
@@ -58,7 +34,7 @@ def rendered() -> Sources:
     """What kustomize renders. Raises ClusterError with kustomize's message."""
     use_kubectl()
     found = {name: _rendered(place) for name, place in DIRECTORIES.items()}
-    return Sources(**found, certmanager_alone=_rendered(_combined(DIRECTORIES["certmanager"], ALONE)))
+    return {**found, "certmanager_alone": _rendered(_combined(DIRECTORIES["certmanager"], ALONE))}
 
 
 def _rendered(place: str) -> list[Object]:

@@ -65,11 +65,11 @@ def templates(sources: Sources) -> dict[str, str]:
 
 
 def _documents(sources: Sources) -> Iterator[Document]:
-    clusterwide = {_key(each) for each in sources.operator} - {_key(each) for each in sources.namespaced}
-    every = _by_certificates(sources.operator, sources.certmanager)
-    alone = _by_certificates(sources.operator_alone, sources.certmanager_alone)
+    clusterwide = {_key(each) for each in sources["operator"]} - {_key(each) for each in sources["namespaced"]}
+    every = _by_certificates(sources["operator"], sources["certmanager"])
+    alone = _by_certificates(sources["operator_alone"], sources["certmanager_alone"])
     installation = either(every, alone, ALL_KINDS)
-    for document in (*installation, *_all_of((*sources.network, *sources.monitoring, *sources.dashboards))):
+    for document in (*installation, *_all_of((*sources["network"], *sources["monitoring"], *sources["dashboards"]))):
         value = document.value
         switch = ADD_ONS.get(value["kind"])
         conditions = (*([switch] if switch else []), *document.conditions)
@@ -102,8 +102,8 @@ def either(first: Sequence[Document], second: Sequence[Document], condition: str
 
 def _per_namespace(sources: Sources) -> Document:
     """The object that exists once for each watched namespace."""
-    known = {_key(each) for each in sources.operator}
-    added = [each for each in sources.namespaced if _key(each) not in known]
+    known = {_key(each) for each in sources["operator"]}
+    added = [each for each in sources["namespaced"] if _key(each) not in known]
     found = [each | {"metadata": each["metadata"] | {"namespace": Expression(". | quote")}} for each in added]
     if not found or any(each != found[0] for each in found):
         raise BundleError("config/overlays/namespaced must have one object, the same in each watched namespace")

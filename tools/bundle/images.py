@@ -1,26 +1,18 @@
 """The images of a release: those of the Deployments, related images, and digests."""
 
-import re
-import shutil
-import subprocess
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any, Final
 
-from bundle.errors import BundleError
 from bundle.objects import Object, containers
+from cluster.public.programs import RELEASE_FAMILY, build_programs
+from cluster.shell import run
 
 RELATED: Final = "RELATED_IMAGE_"
 AGENT: Final = f"{RELATED}AGENT"
 """The variable with the image of the agents."""
-DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-
-_COMMANDS: Final = {
-    "skopeo": ("inspect", "--no-tags", "--format", "{{.Digest}}", "docker://IMAGE"),
-    "crane": ("digest", "IMAGE"),
-    "docker": ("buildx", "imagetools", "inspect", "--format", "{{.Manifest.Digest}}", "IMAGE"),
-}
-_SECONDS: Final = 60.0
+SECONDS: Final = 60.0
+"""The limit for a registry's answer."""
 
 
 def with_images(deployments: Iterable[Object], operator: str, agent: str) -> list[Object]:
@@ -72,23 +64,8 @@ def repository(image: str) -> str:
 
 
 def by_digest(image: str) -> str:
-    """The image by its current digest in the registry. Raises BundleError if the digest cannot be determined."""
+    """The image by its current digest in the registry. Raises ClusterError with crane's error."""
     if "@" in image:
         return image
-    for program, words in _COMMANDS.items():
-        if shutil.which(program):
-            digest = _digest(image, [program, *(word.replace("IMAGE", image) for word in words)])
-            return f"{repository(image)}@{digest}"
-    raise BundleError(f"the digest of {image} is not known: install skopeo or crane, or write every image by digest")
-
-
-def _digest(image: str, command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except subprocess.TimeoutExpired as error:
-        raise BundleError(f"the registry of {image} did not answer {command[0]} within {_SECONDS:.0f} s") from error
-    found = DIGEST.search(done.stdout)
-    if done.returncode or not found:
-        words = (done.stderr or done.stdout).strip().splitlines() or ["no digest"]
-        raise BundleError(f"{command[0]} did not report the digest of {image}: {words[-1]}; push the image first")
-    return found.group()
+    crane = build_programs([(RELEASE_FAMILY, ("crane",))]) / "crane"
+    return f"{repository(image)}@{run([crane, 'digest', image], timeout=SECONDS).strip()}"

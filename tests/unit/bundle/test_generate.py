@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from bundle import images
 from bundle.__main__ import main
 from bundle.catalog import Packed
-from bundle.errors import BundleError
 from bundle.installer import installer
 from bundle.objects import Rendered
 from bundle.release import ANNOTATIONS, CSV_FILE, DOCKERFILE, ROOT, project_version, released
+from cluster.errors import ClusterError
 from memcached_api.images import DEFAULT_IMAGE, Images
 from project.generated import read_tree
 from unit.config.rendered import render_directory
@@ -114,18 +114,22 @@ def test_every_image_is_pinned(rendered: Rendered) -> None:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("echo latest", "did not report the digest of op:1"),
-        (f'for last; do :; done; [ "$last" = docker://op:1 ] && echo {DIGEST}', ""),
+        ("echo no such image >&2; exit 1", "no such image"),
+        (f'[ "$*" = "digest op:1" ] && echo {DIGEST}', ""),
     ],
 )
 def test_digest_of_an_image_or_the_reason_why_it_is_unknown(
     script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "skopeo").write_text(f"#!/bin/sh\n{script}\n")
-    (tmp_path / "skopeo").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "crane").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "crane").chmod(0o755)
+
+    def built(_: object) -> Path:
+        return tmp_path
+
+    monkeypatch.setattr(images, "build_programs", built)
     if message:
-        with pytest.raises(BundleError, match=message):
+        with pytest.raises(ClusterError, match=message):
             images.by_digest("op:1")
     else:
         assert images.by_digest("op:1") == f"op@{DIGEST}"

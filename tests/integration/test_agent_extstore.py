@@ -47,10 +47,10 @@ class Volume:
         self._image = image
 
     @contextmanager
-    def mounted(self) -> Generator[None]:
+    def mounted(self, size: int = IMAGE_SIZE) -> Generator[None]:
         """Make the file system and mount it during the block. After an error, the kernel makes it read-only."""
         with self._image.open("wb") as image:
-            image.truncate(IMAGE_SIZE)
+            image.truncate(size)
         programs.output(["mkfs.ext4", "-q", "-m0", self._image])
         programs.output(["mount", "-o", "loop,errors=remount-ro", self._image, self.path])
         try:
@@ -196,13 +196,28 @@ def test_memcached_runs_while_its_disk_is_full(node: Machine, volume: Volume) ->
         assert value(text, WRITABLE) == 0
         assert value(text, "memcached_agent_extstore_volume_free_bytes") < SIZE
         store(client, range(KEYS))
-        values = check(client, range(KEYS))
+        values = [same for first in range(0, KEYS, BATCH) for same in check(client, range(first, first + BATCH))]
         assert values
         assert all(values), "no value is wrong"
         filler.unlink()
         agent.wait_for(200, "ok")
         _, log = agent.end()
         assert (signals(log), live.process.poll()) == (0, None), log
+
+
+@pytest.mark.parametrize(("size", "fits"), [(64 * MEBIBYTE, False), (IMAGE_SIZE, True)])
+def test_volume_that_is_too_small_is_seen_at_once(node: Machine, volume: Volume, size: int, fits: bool) -> None:
+    """The file is sparse, so that memcached starts on both volumes. The operator renders 90 % of a volume."""
+    option = f"--extstore-volume={volume.path}"
+    with volume.mounted(size), cache(node, volume) as live, running(live.port, option) as agent:
+        agent.wait_for(200, "memcached_agent_extstore_file_bytes", "/metrics")
+        text = agent.get()[1]
+        limit, used, free = (
+            value(text, f"memcached_{name}")
+            for name in ("extstore_bytes_limit", "agent_extstore_file_bytes", "agent_extstore_volume_free_bytes")
+        )
+        assert limit == 64 * MEBIBYTE
+        assert (limit - used - free <= 0) == fits
 
 
 @pytest.mark.nightly

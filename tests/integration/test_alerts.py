@@ -10,7 +10,7 @@ import yaml
 from alerts import files
 from memcached_operator.memcached.alerts.caches import GROUP, PREDICTED, rules_of
 from memcached_operator.memcached.alerts.rules import PAGE
-from support import alerting, alerting_proxies, alerting_scrapes, programs
+from support import alerting, alerting_extstore, alerting_proxies, alerting_scrapes, programs
 from support.alerting import ALERTS, HEALTHY, Case
 from support.prometheus import promtool
 
@@ -77,8 +77,8 @@ def _expected(name: str, labels: Mapping[str, str], description: str) -> dict[st
 OF_THE_OBJECTS: Final = "the rules of the cache and of the operator"
 OWN: Final = {"groups": [files.group(GROUP, rules_of("shop", "sessions"))]}
 OPERATOR: Final = files.prometheus_rule()["spec"]
-FIRING: Final[Mapping[str, Case]] = {**alerting.FIRING, **alerting_proxies.FIRING}
-SILENT: Final[Mapping[str, Case]] = {**alerting.SILENT, **alerting_proxies.SILENT}
+FIRING: Final[Mapping[str, Case]] = {**alerting.FIRING, **alerting_extstore.FIRING, **alerting_proxies.FIRING}
+SILENT: Final[Mapping[str, Case]] = {**alerting.SILENT, **alerting_extstore.SILENT, **alerting_proxies.SILENT}
 RULES: Final[Mapping[str, Mapping[str, Any]]] = {
     OF_THE_OBJECTS: {"own.yaml": OWN, "operator.yaml": OPERATOR},
     "the plain file": {"plain.yaml": files.plain()},

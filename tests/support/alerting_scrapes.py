@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from memcached_operator.memcached.alerts.caches import ALERTS
-from support.alerting import FIRING, Case
+from support import alerting, alerting_extstore
+from support.alerting import Case
 
+FIRING: Final = {**alerting.FIRING, **alerting_extstore.FIRING}
 EVERY: Final = {2: 6, 4: 0}
 """Minutes between two scrapes, and of how many of them one is left out; 0: none. Prometheus drops a sample after 5
 minutes, so that an alert needs one in less than this time."""

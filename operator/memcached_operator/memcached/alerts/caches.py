@@ -77,6 +77,11 @@ YOUNG: Final = 600
 WEEK: Final = 7 * 86400
 """Seconds before its end in which a certificate is reported: cert-manager renews one of 90 days 30 days before it."""
 
+QUEUE: Final = 32
+"""Requests that wait for the disk: four for each of the 8 threads that extstore has by default."""
+MISSING: Final = 'reason="missing",'
+"""The matcher of gets whose item is not on the disk."""
+
 
 def _of_pod(metric: str) -> str:
     """A gauge of each pod."""
@@ -96,9 +101,15 @@ def _grows(series: str) -> str:
     return f"({series} > 0 unless {series} == {series} offset 5m)"
 
 
-def _grows_by_pod(metric: str) -> str:
-    """The pods whose counter grows."""
-    return f"max {_BY_POD} {_grows(f'{metric}{{{SELECTOR}}}')}"
+def _grows_by_pod(metric: str, labels: str = "") -> str:
+    """The pods whose counter grows. `labels`: matchers, which end with a comma."""
+    return f"max {_BY_POD} {_grows(f'{metric}{{{labels}{SELECTOR}}}')}"
+
+
+def _mean(histogram: str) -> str:
+    """The mean of a histogram of each pod in the last 10 minutes. None without observations."""
+    total, count = (f"sum {_BY_POD} (rate({histogram}_{part}{{{SELECTOR}}}[10m]))" for part in ("sum", "count"))
+    return f"{total} / ({count} > 0)"
 
 
 _CONNECTIONS: Final = f"{_of_pod('memcached_current_connections')} / {_of_pod('memcached_agent_usable_connections')}"
@@ -218,6 +229,58 @@ ALERTS: Final = (
         f" or min {_BY_POD} (memcached_agent_arguments_in_effect{{{SELECTOR}}}) == 0",
         "memcached runs with other settings than its pod has",
         f"memcached in {_POD} does not have the memory or the arguments of its pod.",
+    ),
+    Alert(
+        "MemcachedExtstoreNotWritable",
+        Severity.CRITICAL,
+        "1m",
+        f"min {_BY_POD} (memcached_agent_extstore_writable{{{SELECTOR}}}) == 0",
+        "A server cannot write to the disk of its items",
+        f"The agent cannot write to the volume of extstore of {_POD}. Its log has the reason.",
+    ),
+    Alert(
+        "MemcachedExtstoreVolumeTooSmall",
+        Severity.WARNING,
+        "5m",
+        f"{_of_pod('memcached_extstore_bytes_limit')} - {_of_pod('memcached_agent_extstore_file_bytes')}"
+        f" - {_of_pod('memcached_agent_extstore_volume_free_bytes')} > 0",
+        "The volume of extstore is smaller than its file",
+        f"The volume of {_POD} has {{{{ $value | humanize1024 }}}}B less than the file of its items needs.",
+    ),
+    Alert(
+        "MemcachedExtstoreLosesItems",
+        Severity.WARNING,
+        "15m",
+        f"{_grows_by_pod('memcached_extstore_bad_checksums_total')}"
+        f" or {_grows_by_pod(LOST, MISSING)} and {_of_pod('memcached_extstore_pages_evicted_total')} == 0",
+        "A server loses items on its disk",
+        f"{_POD} does not find items again that it has written to its disk.",
+    ),
+    Alert(
+        "MemcachedExtstoreMemoryFull",
+        Severity.WARNING,
+        "15m",
+        f"{_of_pod('memcached_extstore_memory_pressure_percent')} >= 90"
+        f" and max {_BY_POD} (rate(memcached_items_evicted_total{{{SELECTOR}}}[10m])) > 0",
+        "The headers of items on the disk fill the memory of a server",
+        f'{_POD} evicts items. Small ones and headers use {{{{ $value | printf "%.0f" }}}}% of its memory.',
+    ),
+    Alert(
+        "MemcachedExtstoreReadsFail",
+        Severity.WARNING,
+        "5m",
+        _grows_by_pod("memcached_extstore_gets_oom_total"),
+        "A server has no memory to read items from its disk",
+        f"Gets from {_POD} fail with SERVER_ERROR out of memory.",
+    ),
+    Alert(
+        "MemcachedExtstoreSlow",
+        Severity.WARNING,
+        "15m",
+        f"max {_BY_POD} (avg_over_time(memcached_extstore_io_queue_depth{{{SELECTOR}}}[10m])) > {QUEUE}"
+        f" or {_mean('memcached_agent_extstore_probe_seconds')} > 0.5",
+        "The disk of a server is slow",
+        f"Gets from {_POD} wait for its disk, or a write of 4 KiB takes more than 0.5 s.",
     ),
     Alert(
         "MemcachedAgentDown",

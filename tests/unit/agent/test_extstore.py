@@ -135,6 +135,16 @@ def test_leftover_is_removed_and_links_are_not_followed(tmp_path: Path, leftover
     assert leftover != "link" or other.read_bytes() == b"kept"
 
 
+def test_link_that_appears_meanwhile_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    volume, other = tmp_path / "volume", tmp_path / "other"
+    volume.mkdir()
+    (volume / NAME).symlink_to(other)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", os.fspath)  # removes nothing
+        assert probe(str(volume))[:2] == (FAILED, "File exists")
+    assert not other.exists()
+
+
 def test_directory_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
     assert probe(str(tmp_path))[:2] == (FAILED, "Is a directory")
@@ -356,6 +366,30 @@ def test_disk_that_hangs_has_one_probe_and_works_again() -> None:
         work.cancel()
 
     disk.guarded(scenario)
+
+
+def test_memcached_that_starts_while_the_disk_hangs_is_not_stopped(pod: Pod) -> None:
+    freed = threading.Event()
+    probes: list[Callable[[], object]] = [lambda: None, lambda: None, lambda: freed.wait(60)]
+
+    def broken(_: str) -> Probe:
+        probes.pop(0)()
+        return Probe(BROKEN, "the reason", 0, None, None)
+
+    async def scenario() -> None:
+        guard = Guard("/extstore", broken, limit=0.05, proc=str(pod.proc))
+        pod.start(catches=CATCHES)
+        await guard.step()
+        await guard.step()
+        assert (pod.sent, guard.problem.sentence) == ([12], STOPS)
+        pod.start(catches=CATCHES, started=8)
+        await guard.step()
+        assert (pod.sent, "does not reply" in guard.problem.sentence) == ([12], True)
+        freed.set()
+        await guard.step()
+        assert (pod.sent, guard.problem.sentence) == ([12, 12], STOPS)
+
+    asyncio.run(scenario())
 
 
 def test_errors_are_confirmed_soon(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,9 +26,10 @@ from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.ring import ring_of
 from simulation import clock
 from simulation.cluster import access
+from simulation.cluster.kubelets import Kubelets
 from simulation.operator import logged
 from simulation.plane import SimulatedPlane
-from simulation.slow_pods import slow_pods
+from support.kubelet import MEMCACHED
 
 NAMESPACE: Final = "simulated"
 SETTLED: Final = 60.0
@@ -40,13 +41,13 @@ IMAGE: Final = "docker.io/library/memcached:1.6.45"
 class World:
     """A control plane, one operator, and what must always hold.
 
-    `held`: the names of pods that do not become ready. `broken`: what did not hold. `changes`: all but Leases.
+    `kubelets`: those of the pods. `broken`: what did not hold. `changes`: all but Leases.
     `ready`: the names of the slots that have been ready.
     """
 
     plane: SimulatedPlane
     sandbox: Sandbox
-    held: set[str] = field(default_factory=set[str])
+    kubelets: Kubelets
     broken: list[str] = field(default_factory=list[str])
     changes: list[tuple[str, Key]] = field(default_factory=list[tuple[str, Key]])
     ready: set[str] = field(default_factory=set[str])
@@ -83,12 +84,24 @@ class World:
         if before != str(ring) and slots is not None and slots["spec"]["replicas"] < ring.servers:
             self.broken.append(f"{ring} is used, but there are {slots['spec']['replicas']} slots")
         missing = [slot for slot in range(ring.servers) if f"cache-{slot}" not in self.ready]
-        starts_early = before is None and any(f"cache-{slot}" not in self.held for slot in missing)
+        starts_early = before is None and any(not self._is_held(f"cache-{slot}") for slot in missing)
         own = f"{ring.name}/{ring.uid}/"
         grows = before is not None and before.startswith(own) and int(before.removeprefix(own)) < ring.servers
         if (grows and missing) or starts_early:
             self.broken.append(f"slot {missing[0]} is used, but has never been ready")
         self._rings[key] = str(ring)
+
+    def hold(self, *names: str) -> None:
+        """Memcached does not become ready in these pods."""
+        self.kubelets.nodes.broken |= {(name, MEMCACHED) for name in names}
+
+    def release(self) -> None:
+        """Memcached becomes ready in all pods."""
+        self.kubelets.nodes.broken.clear()
+        self.kubelets.wake()
+
+    def _is_held(self, name: str) -> bool:
+        return (name, MEMCACHED) in self.kubelets.nodes.broken
 
     def pods(self, instance: str) -> list[Object]:
         """The pods of an object, with those that are being deleted."""
@@ -151,11 +164,10 @@ def run(scenario: Scenario, *arguments: str, election: bool = False, seed: int =
         options = (*arguments, "--leader-elect") if election else arguments
         settings = Settings(sync_period=LONG_SYNC_PERIOD, arguments=options)
         async with plane.sandbox(NAMESPACE, settings) as sandbox:
-            world = World(plane, sandbox)
-            with slow_pods(world.held):
-                plane.server.subscribe(world.changed)
-                await sandbox.start()
-                await scenario(world)
+            world = World(plane, sandbox, plane.cluster.run_containers())
+            plane.server.subscribe(world.changed)
+            await sandbox.start()
+            await scenario(world)
             return world
 
     with logged():
@@ -188,7 +200,7 @@ def test_either_can_be_created_first(first: str) -> None:
 
 def test_first_proxies_wait_for_a_minute_for_a_slot_that_does_not_start() -> None:
     async def scenario(world: World) -> None:
-        world.held.add("cache-1")
+        world.hold("cache-1")
         await world.cache()
         await world.front()
         await asyncio.sleep(30)
@@ -198,7 +210,7 @@ def test_first_proxies_wait_for_a_minute_for_a_slot_that_does_not_start() -> Non
         await asyncio.sleep(SETTLED)
         assert world.get(DEPLOYMENTS, "front")["status"]["readyReplicas"] == 2
         assert world.condition(MEMCACHEDPROXIES, "front", "Progressing")[0] == "WaitingForMemcached"
-        world.held.clear()
+        world.release()
         await asyncio.sleep(SETTLED)
         world.check(3)
         assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
@@ -209,13 +221,13 @@ def test_first_proxies_wait_for_a_minute_for_a_slot_that_does_not_start() -> Non
 def test_new_slots_are_used_when_they_are_ready() -> None:
     async def scenario(world: World) -> None:
         await both(world)
-        world.held.add("cache-4")
+        world.hold("cache-4")
         await world.change(MEMCACHEDS, "cache", size=5)
         await asyncio.sleep(SETTLED)
         reason, message = world.condition(MEMCACHEDPROXIES, "front", "Progressing")
         assert (reason, message[:33]) == ("RollingOut", "The proxies use 3 of 5 slots unti")
         assert world.caches() == [{"name": "cache", "servers": 3}]
-        world.held.clear()
+        world.release()
         await asyncio.sleep(SETTLED)
         world.check(5)
 

@@ -261,7 +261,7 @@ def test_slots_of_a_proxy_that_is_deleted_are_kept_while_its_pods_run(end: Scena
 def test_proxy_of_a_cache_whose_slots_never_ran_is_not_ready() -> None:
     async def scenario(world: World) -> None:
         await both(world)
-        world.held |= {"cache-0", "cache-1", "cache-2"}
+        world.hold("cache-0", "cache-1", "cache-2")
         await world.sandbox.delete(MEMCACHEDS, "cache")
         await asyncio.sleep(SETTLED)
         await world.cache()
@@ -269,7 +269,7 @@ def test_proxy_of_a_cache_whose_slots_never_ran_is_not_ready() -> None:
         text = "The proxies use Memcached cache when its slots are ready; see its conditions"
         assert world.condition(MEMCACHEDPROXIES, "front", "Progressing") == ("RollingOut", text)
         assert not is_ready(world.get(MEMCACHEDPROXIES, "front"))
-        world.held.clear()
+        world.release()
         await asyncio.sleep(2 * SETTLED)
         world.check(3)
 
@@ -302,14 +302,14 @@ def test_slots_of_the_cache_before_are_kept_until_no_proxy_uses_them() -> None:
 def test_proxies_keep_their_cache_until_the_next_one_is_ready() -> None:
     async def scenario(world: World) -> None:
         await both(world)
-        world.held |= {"other-0", "other-1"}
+        world.hold("other-0", "other-1")
         await other(world)
         await world.change(MEMCACHEDPROXIES, "front", memcachedRef={"name": "other"})
         await asyncio.sleep(SETTLED)
         text = "The proxies use Memcached cache until all pods of Memcached other are ready"
         assert world.condition(MEMCACHEDPROXIES, "front", "Progressing") == ("RollingOut", text)
         assert {ring.name for pod in world.pods("front") if (ring := ring_of(pod))} == {"cache"}
-        world.held.clear()
+        world.release()
         await asyncio.sleep(2 * SETTLED)
         assert is_ready(world.get(MEMCACHEDPROXIES, "front"))
         assert {ring.name for pod in world.pods("front") if (ring := ring_of(pod))} == {"other"}

@@ -56,6 +56,7 @@ class RunningPod:
     """A pod on its node. `pod`: the newest object. `at`: when the node got it.
 
     `allocated`: the resources of each container that the node has accepted. `resize`: why it does not resize the pod.
+    `is_ready`: as the last status says.
     """
 
     def __init__(self, pod: Object, at: datetime) -> None:
@@ -64,8 +65,9 @@ class RunningPod:
         self.allocated = _resources(pod)
         self.resize = ""
         self._refused: dict[str, Object] | None = None
+        self._tried: tuple[dict[str, Object], str] | None = None
         self._resize_since = self._since = self._bound = timestamp(at)
-        self._ready = False
+        self.is_ready = False
 
     @property
     def is_warm(self) -> bool:
@@ -131,6 +133,11 @@ class RunningPod:
         created = {name: each for name, each in self.containers.items() if each.starts}
         return wanted == self.allocated and all(each.resources == wanted[name] for name, each in created.items())
 
+    def should_resize(self, problem: str) -> bool:
+        """Whether `try_resize` would have another result than the last time."""
+        wanted = _resources(self.pod)
+        return not self.is_resized() and wanted != self._refused and (wanted, problem) != self._tried
+
     def try_resize(self, problem: str, at: datetime) -> str:
         """Give the containers the resources that the pod asks for, unless there is a problem; return the problem.
 
@@ -139,6 +146,7 @@ class RunningPod:
         wanted = _resources(self.pod)
         reason = "" if self.is_resized() else INFEASIBLE if wanted == self._refused else problem
         self._refused = wanted if reason == INFEASIBLE else None
+        self._tried = wanted, problem
         self._resize_since = self._resize_since if reason == self.resize else timestamp(at)
         self.resize = reason
         if reason in ("", ERROR):
@@ -151,8 +159,8 @@ class RunningPod:
     def status(self, works: Callable[[str], bool], at: datetime) -> Object:
         """The status. `works`: whether a container that runs is ready."""
         ready = {name: each.runs and works(name) for name, each in self.containers.items()}
-        if all(ready.values()) != self._ready:
-            self._ready, self._since = not self._ready, timestamp(at)
+        if all(ready.values()) != self.is_ready:
+            self.is_ready, self._since = not self.is_ready, timestamp(at)
         started = all(each.starts for each in self.containers.values())
         return {
             "phase": "Running" if started else "Pending",
@@ -164,7 +172,7 @@ class RunningPod:
     def _conditions(self) -> list[Object]:
         since = {"PodScheduled": self._bound, "ContainersReady": self._since, "Ready": self._since}
         found: list[Object] = [
-            {"type": kind, "status": str(kind == "PodScheduled" or self._ready), "lastTransitionTime": time}
+            {"type": kind, "status": str(kind == "PodScheduled" or self.is_ready), "lastTransitionTime": time}
             for kind, time in since.items()
         ]
         kinds = {

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from memcached_operator.engine.reporting.conditions import timestamp
@@ -19,10 +19,11 @@ _RESOURCES: Final = {(resource.api_version, resource.kind): resource for resourc
 
 
 class Access:
-    """The objects of an API server, for its controllers."""
+    """The objects of an API server, for its controllers. `admit`: changes the new pods of StatefulSets."""
 
     def __init__(self, server: ApiServer, chance: random.Random) -> None:
         self.server, self.chance = server, chance
+        self.admit: Callable[[Object], Object] = lambda pod: pod
 
     def get(self, key: Key) -> Object | None:
         """An object; None if it does not exist."""

@@ -19,6 +19,8 @@ from memcached_operator.kube.resource import (
 from simulation.api.server import ApiServer
 from simulation.cluster import budgets, deployments, garbage, nodes, statefulsets
 from simulation.cluster.access import REPLICA_SETS, Access, references
+from simulation.cluster.kubelets import Kubelets
+from support.nodes import Nodes
 
 DELAY: Final = 0.003
 """Seconds until a controller acts: less than until the operator does."""
@@ -42,9 +44,20 @@ class Cluster:
 
     def __init__(self, server: ApiServer, chance: random.Random) -> None:
         self.access = Access(server, chance)
+        self._controllers = dict(CONTROLLERS)
         self._due: dict[tuple[str, Key], asyncio.TimerHandle] = {}
         self._owners: dict[Key, set[str]] = {}
         server.subscribe(self._changed)
+
+    def run_containers(self, settings: Nodes | None = None) -> Kubelets:
+        """Run the containers of new pods from now on. `settings`: by default, pods start and stop as in a cluster."""
+        found = Kubelets(settings or Nodes(reaction=3.0, stop=6.0), self._wake_pods)
+        self._controllers[PODS] = found.sync
+        return found
+
+    def _wake_pods(self) -> None:
+        for key in self.access.server.of(PODS):
+            self._wake(key)
 
     def _changed(self, change: str, obj: Object) -> None:
         key = self.access.key_of(obj)
@@ -80,7 +93,7 @@ class Cluster:
 
     def _wake(self, key: Key, seconds: float = DELAY) -> None:
         def act() -> None:
-            again = CONTROLLERS[key.resource](self.access, key)
+            again = self._controllers[key.resource](self.access, key)
             if again is not None:
                 self._wake(key, again)
 

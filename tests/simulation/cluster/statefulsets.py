@@ -50,7 +50,7 @@ def _create(access: Access, live: Object, revision: str, missing: list[str], *, 
     next_ones = missing[:1] if ordered else missing
     free = [name for name in next_ones if access.get(Key(PODS, live["metadata"]["namespace"], name)) is None]
     for name in free:
-        access.put(_pod(live, name, revision))
+        access.put(access.admit(_pod(live, name, revision)))
     return len(free) == len(next_ones)
 
 

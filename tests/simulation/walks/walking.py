@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from itertools import chain
 from typing import Final
@@ -22,7 +21,6 @@ from memcached_operator.world.live import MAX_RECHECK
 from memcached_operator.world.reflector import MISSING_PERIOD
 from simulation import clock
 from simulation.operator import logged
-from simulation.slow_pods import slow_pods
 from simulation.walks.actions import THEIRS, Delete, Drift, Pause, Put, Refer, Release, Replace, Scale
 from simulation.walks.disturbances import Compact, Empty, Hold, Inject, Interrupt, Pass, Unlisted
 from simulation.walks.invariants import problem_of
@@ -86,7 +84,7 @@ def has_proxies(walk: Walk) -> bool:
 def run_walk(walk: Walk) -> list[str]:
     """Run a walk; return the trace of all requests. Raises AssertionError, with what does not hold."""
     measure(wanted_after(walk))
-    with logged(), slow_pods() if has_proxies(walk) else nullcontext():
+    with logged():
         problem, trace = clock.run(_run(walk), walk.seed)
     assert not problem, "\n".join([problem, *map(str, walk.steps), *trace[-LAST:]])
     return trace
@@ -103,6 +101,8 @@ ENDLESS: Final = 200_000.0
 async def _run(walk: Walk) -> tuple[str, list[str]]:
     settings = Settings(walk.sync_period, walk.max_retry_delay)
     async with world_of(walk.seed, settings, walk.operators) as world:
+        if has_proxies(walk):
+            world.plane.cluster.run_containers()
         try:
             async with asyncio.timeout(ENDLESS):
                 problem = await _problem(walk, world)

@@ -7,6 +7,7 @@ from itertools import pairwise
 from aiohttp import web
 
 from faults.campaigns.updates.changes import PATCH, THIRD_IMAGE
+from faults.campaigns.updates.kubelet import pod_of
 from faults.campaigns.updates.ledger import PREFIX, REVISION, resources
 from faults.campaigns.updates.run import Update
 from faults.esr import VICTIM
@@ -64,7 +65,7 @@ async def crash_unseen(update: Update) -> None:
     update.kubelet.crash(LAST, MEMCACHED)
     await update.wait(lambda: bool(update.ledger.restarts(LAST, update.since)), "the container has crashed")
     await update.wait(lambda: update.ledger.settled(LAST), "the container runs again")
-    update.kubelet.reaction = VERY_SLOW
+    update.kubelet.nodes.reaction = VERY_SLOW
 
 
 async def stale(update: Update) -> None:
@@ -118,7 +119,7 @@ async def own_unready(update: Update) -> None:
 
 async def warming(update: Update) -> None:
     """The pod is not warm after the start of its container: the others stay as they are until it is."""
-    update.kubelet.warming.add(LAST)
+    update.kubelet.nodes.warming.add(pod_of(LAST))
     await update.wait_begun(LAST)
     await update.check_untouched(MIDDLE, FIRST)
     update.kubelet.release(LAST)
@@ -162,7 +163,7 @@ async def _accept_deletion(update: Update) -> None:
 
 async def stuck(update: Update) -> None:
     """The node of the deleted pod has failed, so that the pod stays: the others stay as they are."""
-    update.kubelet.stuck.add(LAST)
+    update.kubelet.nodes.stuck.add(pod_of(LAST))
     await update.wait_begun(LAST)
     await update.check_untouched(MIDDLE, FIRST)
     update.kubelet.release(LAST)
@@ -170,7 +171,7 @@ async def stuck(update: Update) -> None:
 
 async def node_gone(update: Update) -> None:
     """The node of another slot fails, and its pod is evicted, but stays: no slot is changed."""
-    update.kubelet.stuck.add(FIRST)
+    update.kubelet.nodes.stuck.add(pod_of(FIRST))
     await update.wait_begun(LAST)
     await update.delete_pod(FIRST)
     await update.check_untouched(MIDDLE, FIRST)
@@ -198,7 +199,7 @@ async def changed_back(update: Update) -> None:
 
 async def changed_back_unseen(update: Update) -> None:
     """The same, before the kubelet has seen the first change: it sees both, one after the other."""
-    update.kubelet.reaction = SLOW
+    update.kubelet.nodes.reaction = SLOW
     await changed_back(update)
 
 
@@ -276,16 +277,17 @@ async def refused(update: Update) -> None:
 
 async def deferred(update: Update) -> None:
     """The node refuses the resize, and makes it later: the others stay as they are until it has."""
-    update.kubelet.resizes = DEFERRED
+    update.kubelet.nodes.resizes = DEFERRED
     await update.wait_begun(LAST)
     await update.wait_degraded(c.APPLY_FAILED)
     await update.check_untouched(*ALL)
-    update.kubelet.allow_resizes()
+    update.kubelet.nodes.resizes = ""
+    update.kubelet.wake()
 
 
 async def infeasible(update: Update) -> None:
     """The node can never resize the pod, which gets its resources back; then the user asks for what it had."""
-    update.kubelet.resizes = INFEASIBLE
+    update.kubelet.nodes.resizes = INFEASIBLE
     latest = update.ledger.latest(LAST)
     before = resources(latest.pod) if latest else {}
 
@@ -304,18 +306,18 @@ async def infeasible(update: Update) -> None:
 
 async def counts_reset(update: Update) -> None:
     """The kubelet resets restart counts, which the API allows."""
-    update.kubelet.resets = True
+    update.kubelet.nodes.resets = True
 
 
 async def ends_forgotten(update: Update) -> None:
     """The kubelet does not report how containers ended."""
-    update.kubelet.forgets = True
+    update.kubelet.nodes.forgets = True
 
 
 async def kubelet_restarted(update: Update) -> None:
     """The kubelet starts again while a pod is being changed: it acts late, and reports containers as unready."""
     await update.wait_begun(LAST)
-    update.kubelet.reaction = SLOW
+    update.kubelet.nodes.reaction = SLOW
     for slot in ALL:
         update.kubelet.break_container(slot, MEMCACHED)
     await update.wait(lambda: not _is_ready(update, LAST), "the kubelet reports containers as unready")
@@ -337,7 +339,7 @@ async def race(update: Update) -> None:
 
 async def racing(update: Update) -> None:
     """Prepare `race`."""
-    update.kubelet.races |= set(ALL)
+    update.kubelet.nodes.races |= set(map(pod_of, ALL))
 
 
 async def killed_by_resize(update: Update) -> None:
@@ -348,12 +350,12 @@ async def killed_by_resize(update: Update) -> None:
 
 async def killing(update: Update) -> None:
     """Prepare `killed_by_resize`."""
-    update.kubelet.kills.add(LAST)
+    update.kubelet.nodes.kills.add(pod_of(LAST))
 
 
 async def infeasible_and_back(update: Update) -> None:
     """The node refuses the resize, and the spec is changed back."""
-    update.kubelet.resizes = INFEASIBLE
+    update.kubelet.nodes.resizes = INFEASIBLE
     await update.wait_begun(LAST)
     await update.wait_degraded(c.APPLY_FAILED)
     await update.set_spec(update.change.first)
@@ -363,7 +365,7 @@ async def infeasible_and_back(update: Update) -> None:
 
 async def infeasible_and_replaced(update: Update) -> None:
     """The node refuses the resize, and the user has all pods replaced, which is the remedy in the message."""
-    update.kubelet.resizes = INFEASIBLE
+    update.kubelet.nodes.resizes = INFEASIBLE
     await update.wait_begun(LAST)
     message = await update.wait_degraded(c.APPLY_FAILED)
     update.sandbox.check("restartedAt" in message, f"the message has no remedy: {message}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from faults.background import while_running
 from faults.campaigns.updates.changes import SIZE, Change, Spec
-from faults.campaigns.updates.kubelet import Kubelet, simulated_kubelet
+from faults.campaigns.updates.kubelet import Kubelets, simulated_kubelet
 from faults.campaigns.updates.ledger import LABEL, RECORD, Ledger, Step, annotation, mismatch
 from faults.case import References
 from faults.esr import VICTIM, check_operator, check_quiet
@@ -40,7 +40,7 @@ class Update:
     """
 
     sandbox: Sandbox
-    kubelet: Kubelet
+    kubelet: Kubelets
     change: Change
     spec: Spec
     since: int = 0
@@ -246,7 +246,7 @@ async def run(
     return None
 
 
-async def prepared(sandbox: Sandbox, kubelet: Kubelet, change: Change) -> Update:
+async def prepared(sandbox: Sandbox, kubelet: Kubelets, change: Change) -> Update:
     """Create an object with the first spec of a change, and wait until it is ready."""
     await sandbox.create(MEMCACHEDS, VICTIM, change.first)
     await sandbox.wait_ready(MEMCACHEDS, VICTIM, READY_TIMEOUT)

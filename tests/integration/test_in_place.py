@@ -1,6 +1,7 @@
-"""Updates in place with the patches that a real API server gets, which also checks them. The kubelets are a model."""
+"""Updates in place: a real API server accepts the patches that the operator sends in the simulation."""
 
-import random
+import json
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -9,20 +10,16 @@ import pytest
 from integration.confined import merged
 from integration.control_plane import ControlPlane, until, without_controllers
 from integration.pods import NODES
-from memcached_operator.engine.discovery import discover_resize
 from memcached_operator.engine.kind import PodStep
 from memcached_operator.engine.writes.pod_steps import PodSteps
 from memcached_operator.engine.writes.result import Result
 from memcached_operator.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from memcached_operator.kube.resource import PODS, Key, Object
-from memcached_operator.world.snapshot import Resize
+from simulation.api.requests import Reply, Request
+from simulation.in_place.cache import MINUTE, Cache, run, spec
 from support.kubernetes import NODE_CAPACITY, RESIZE
 from support.stores import whole_store
 from unit.builders import pod_of
-from unit.memcached.walks.cluster import Cluster
-from unit.memcached.walks.invariants import Checks
-from unit.memcached.walks.test_remedies import MINUTE, spec
-from unit.memcached.walks.test_stuck_pods import HEALTHY
 
 pytestmark = pytest.mark.server
 
@@ -66,43 +63,55 @@ NAMES: Final = [
 ]
 
 
-class Served(Cluster):
-    """A cluster whose pods are also on a real API server, with containers of other clients, and scheduled to no node.
+class Patches:
+    """The patches of pods that the operator sends in the simulation, for pods with containers of other clients."""
 
-    An API server resizes such pods too. Everything but the operator's patches of pods happens in memory.
-    """
+    def __init__(self) -> None:
+        self.pod: Object = {}
+        self.sent: list[tuple[Request, Object]] = []
 
-    def __init__(self, plane: ControlPlane, namespace: str, written: Object, resize: Resize, checks: Checks) -> None:
-        self._plane, self._namespace = plane, namespace
-        checks.cluster = self
-        super().__init__(random.Random(0), written, resize, checks.step)  # noqa: S311 - no secret
+    def admit(self, pod: Object) -> Object:
+        """The pod as another client changes it."""
+        first, *others = pod["spec"]["containers"]
+        spec = {**pod["spec"], "containers": [first, PROXY, *others], "initContainers": [SIDECAR]}
+        self.pod = {**pod, "spec": spec}
+        return self.pod
 
-    def _create(self, name: str, template: Object, revision: str) -> None:
-        first, *others = template["spec"]["containers"]
-        containers = [first, PROXY, *others]
-        pod = {**template["spec"], "containers": containers, "initContainers": [SIDECAR]}
-        super()._create(name, {**template, "spec": pod}, revision)
-        created = self.objects[name]
-        meta = {part: created["metadata"][part] for part in ("name", "labels", "annotations")}
-        self._plane.create(
-            PODS, {"metadata": {**meta, "namespace": self._namespace}, "spec": {**pod, "schedulerName": "none"}}
-        )
+    def record(self, cache: Cache) -> None:
+        """Record the patches from now on."""
+        handle = cache.plane.server.handle
 
-    def patched(self, stored: Object, step: PodStep) -> Object:
-        """The pod as the API server returns it."""
-        path = PODS.path(self._namespace, stored["metadata"]["name"], step.subresource)
-        reply = self._plane.call(lambda client: client.request("PATCH", path, step.patch, STRATEGIC_MERGE_PATCH))
-        meta = {part: reply["metadata"].get(part, {}) for part in ("labels", "annotations")}
-        spec = {**stored["spec"], "containers": reply["spec"]["containers"]}
-        return {**stored, "metadata": {**stored["metadata"], **meta}, "spec": spec}
+        def recorded(request: Request) -> Reply:
+            reply = handle(request)
+            if request.method == "PATCH" and "/pods/" in request.path and request.user and reply.status == 200:
+                self.sent.append((request, json.loads(reply.body)))
+            return reply
+
+        cache.plane.server.handle = recorded
+
+    def send(self, plane: ControlPlane, namespace: str) -> None:
+        """Send them to a real API server, with a pod that is scheduled to no node. It changes the pod alike."""
+        meta = {part: self.pod["metadata"][part] for part in ("name", "labels", "annotations")}
+        spec = {**self.pod["spec"], "schedulerName": "none"}
+        plane.create(PODS, {"metadata": {**meta, "namespace": namespace}, "spec": spec})
+        for request, simulated in self.sent:
+            subresource = "resize" if request.path.endswith("/resize") else None
+            path, body = PODS.path(namespace, meta["name"], subresource), request.json()
+            for each in ("uid", "resourceVersion"):
+                body["metadata"].pop(each)
+            reply = plane.call(partial(_patch, path=path, body=body))
+            assert _changeable(reply) == _changeable(simulated)
 
 
-@pytest.fixture
-def resize(plane: ControlPlane, version: str) -> Resize:
-    """What the API server can do. Skips the test before Kubernetes 1.33."""
-    if not RESIZE.applies(version):
-        pytest.skip("this version has no pods/resize")
-    return plane.call(discover_resize)
+async def _patch(client: ApiClient, path: str, body: Object) -> Object:
+    return await client.request("PATCH", path, body, STRATEGIC_MERGE_PATCH)
+
+
+def _changeable(pod: Object) -> Object:
+    """What a patch of a pod can change."""
+    found = {part: pod["metadata"].get(part, {}) for part in ("labels", "annotations")}
+    containers = {each["name"]: (each["image"], each.get("resources", {})) for each in pod["spec"]["containers"]}
+    return {**found, "containers": containers}
 
 
 def test_resize_beyond_what_the_node_has(plane: ControlPlane, namespace: str, version: str) -> None:
@@ -133,24 +142,27 @@ def test_resize_beyond_what_the_node_has(plane: ControlPlane, namespace: str, ve
 @pytest.mark.parametrize("paused", [False, True], ids=["one edit", "after a pause"])
 @pytest.mark.parametrize("changes", PAIRS, ids=NAMES)
 def test_changes_together_are_in_effect_and_keep_the_pod(
-    plane: ControlPlane, namespace: str, resize: Resize, changes: tuple[Object, ...], *, paused: bool
+    plane: ControlPlane, namespace: str, version: str, changes: tuple[Object, ...], *, paused: bool
 ) -> None:
+    if not RESIZE.applies(version):
+        pytest.skip("this version has no pods/resize")
     first, *others = changes
-    written, checks = merged({**spec(), "size": 1}, first), Checks()
-    cluster = Served(plane, namespace, written, resize, checks)
-    cluster.run(2 * MINUTE)
-    uid = cluster.objects["cache-0"]["metadata"]["uid"]
-    if paused:
-        written = merged(written, PAUSED)
-        cluster.change_spec(written)
-        cluster.run(MINUTE)
-    for change in others:
-        written = merged(written, change)
+    initial, patches = merged(spec(size=1), first), Patches()
+
+    async def scenario(cache: Cache) -> None:
+        patches.record(cache)
+        before, written = cache.uids(), initial
         if paused:
-            cluster.change_spec(written)
-            cluster.run(MINUTE)
-    cluster.change_spec(merged(written, {"rollout": {"paused": None}}))
-    cluster.run(10 * MINUTE)
-    checks.end(complete=True)
-    assert cluster.objects["cache-0"]["metadata"]["uid"] == uid
-    assert cluster.status()["Degraded"]["message"] == HEALTHY
+            written = merged(written, PAUSED)
+            await cache.write(written, MINUTE)
+        for change in others:
+            written = merged(written, change)
+            if paused:
+                await cache.write(written, MINUTE)
+        await cache.write(merged(written, {"rollout": {"paused": None}}), 10 * MINUTE)
+        cache.check_complete()
+        assert cache.uids() == before
+
+    run(scenario, initial, admit=patches.admit)
+    assert patches.sent
+    patches.send(plane, namespace)

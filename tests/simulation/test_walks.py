@@ -36,6 +36,10 @@ WALKS: Final = 10
 """Walks with one seed. Each seed is tried anew, so that walks are less alike than those which hypothesis derives."""
 
 
+IN_PLACE: Final[list[int]] = []
+"""The number of changes of pods in each walk."""
+
+
 @settings(
     max_examples=WALKS,
     deadline=None,
@@ -49,7 +53,7 @@ WALKS: Final = 10
 @given(walks())
 def _check(walk: Walk) -> None:
     """After a walk, everything is as users want it."""
-    run_walk(walk)
+    IN_PLACE.append(sum(" patch pods " in each for each in run_walk(walk)))
 
 
 def test_walks(record_property: Callable[[str, object], None]) -> None:
@@ -68,6 +72,8 @@ def test_walks(record_property: Callable[[str, object], None]) -> None:
         if time.perf_counter() > end:
             break
     record_property("walks", walked)
+    record_property("changes of pods in place", sum(IN_PLACE))
+    assert any(IN_PLACE), "no walk updates a pod in place"
 
 
 def _walk(*steps: Step, operators: int = 1, sync_period: float = NO_SYNC, resolved: bool = True) -> Walk:

@@ -34,6 +34,13 @@ class Kubelets:
         """The kubelet of a pod that is bound to a node."""
         return self.pods[pod["metadata"]["uid"]].kubelet
 
+    def correct(self) -> None:
+        """Let kubelets work, and their containers become ready. Resizes and images stay as they are."""
+        self.nodes.reaction = Nodes.reaction
+        for each in (self.nodes.broken, self.nodes.races, self.nodes.kills):
+            each.clear()
+        self.wake()
+
     def crash(self, pod: Object, name: str) -> None:
         """A container of a pod ends by itself, and is restarted."""
         self.of(pod).crashed.add(name)

@@ -104,13 +104,13 @@ def missing(*images: str) -> Callable[[str], bool]:
 NOTHING: Final = missing()
 
 
-def _mirrored(pod: Object) -> Object:
+def mirrored(pod: Object) -> Object:
     """A pod as admission changes it: its images are those of a mirror."""
     containers = [{**each, "image": f"{MIRROR}{each['image']}"} for each in pod["spec"]["containers"]]
     return {**pod, "spec": {**pod["spec"], "containers": containers}}
 
 
-def _is_foreign(image: str) -> bool:
+def is_foreign(image: str) -> bool:
     """Whether an image is of no mirror."""
     return not image.startswith(MIRROR)
 
@@ -119,19 +119,18 @@ def run(
     scenario: Callable[[Cache], Awaitable[None]],
     written: Object | None = None,
     lacks: Callable[[str], bool] = NOTHING,
-    *,
-    mirror: bool = False,
+    admit: Callable[[Object], Object] | None = None,
 ) -> None:
-    """Run a scenario with a cache that has existed for 2 minutes. `written`: its spec. `lacks`: as of Nodes.
+    """Run a scenario with a cache that has existed for 2 minutes.
 
-    `mirror`: admission gives new pods images of a mirror, and others cannot be pulled.
+    `written`: its spec. `lacks`: as of Nodes. `admit`: changes new pods.
     """
 
     async def work() -> None:
         plane = SimulatedPlane()
         async with plane.sandbox(NAMESPACE, Settings(sync_period=LONG_SYNC_PERIOD)) as sandbox:
-            kubelets = plane.cluster.run_containers(Nodes(lacks=_is_foreign if mirror else lacks))
-            plane.cluster.access.admit = _mirrored if mirror else plane.cluster.access.admit
+            kubelets = plane.cluster.run_containers(Nodes(lacks=lacks))
+            plane.cluster.access.admit = admit or plane.cluster.access.admit
             cache = Cache(plane, sandbox, kubelets, Checks(plane, kubelets, user_of(NAMESPACE)))
             plane.server.subscribe(lambda _, obj: _note(cache, obj))
             await sandbox.start()

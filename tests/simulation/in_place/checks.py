@@ -118,13 +118,14 @@ class Checks:
             found, model = nested_map(pod, "metadata", "annotations"), self._kubelets.of(pod).model
             if {each: found.get(each) for each in wanted} != wanted or RECORD_ANNOTATION in found:
                 yield f"{name} has the annotations {found}"
-            for each, own in specs(pod).items():
-                if own["image"].removeprefix(MIRROR) != target[each]["image"]:
+            for each, asked in target.items():
+                own = specs(pod)[each]
+                if own["image"].removeprefix(MIRROR) != asked["image"]:
                     yield f"{name} has the image {own['image']}"
                 if model.running.get(each) != model.wanted(each):
                     yield f"{name} runs something else: {model.running}"
-                yield from () if pod["metadata"]["uid"] in self.tampered else _amounts(name, own, target[each])
-                if lowers_memory_limit(model.allocated[each], target[each].get("resources", {})):
+                yield from () if pod["metadata"]["uid"] in self.tampered else _amounts(name, own, asked)
+                if lowers_memory_limit(model.allocated[each], asked.get("resources", {})):
                     yield f"{name} has a lower limit"
 
 

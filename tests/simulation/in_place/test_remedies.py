@@ -16,7 +16,20 @@ from memcached_operator.engine.reporting.reports import of_condition
 from memcached_operator.kube.resource import PODS, Object
 from memcached_operator.memcached.updates.confirmation import REPLACE_IT
 from memcached_operator.memcached.updates.patches import CAPACITY_REMEDY, DENIED_ADDED, DENIED_REMEDY, UNDO_ADDED
-from simulation.in_place.cache import LIMITED, MINUTE, MORE, NAMESPACE, REPLACE, Cache, agent, missing, run, spec
+from simulation.in_place.cache import (
+    LIMITED,
+    MINUTE,
+    MORE,
+    NAMESPACE,
+    REPLACE,
+    Cache,
+    agent,
+    is_foreign,
+    mirrored,
+    missing,
+    run,
+    spec,
+)
 from support.kubelet import DEFERRED, ERROR, INFEASIBLE
 
 Remedy = Callable[[Cache], Awaitable[None]]
@@ -237,4 +250,4 @@ def test_event_and_status_name_one_image_and_the_remedy_that_helps(container: st
         await asyncio.sleep(30 * MINUTE)
         cache.check_complete()
 
-    run(scenario, mirror=True)
+    run(scenario, lacks=is_foreign, admit=mirrored)

@@ -26,6 +26,7 @@ from simulation.walks.actions import is_foreign
 from simulation.walks.proxies import used_slots
 from simulation.walks.references import RESOURCES, reference, state
 from simulation.walks.specs import NAMESPACE, OWNERS, STABLE, Spec, is_comparable, is_proxy, key_of_owner
+from simulation.walks.updates import Updated
 from simulation.walks.world import FINALIZER, World
 
 NOTES: Final = (NOTE, "memcached-operator.example.com/retried-at")
@@ -59,6 +60,8 @@ def _problems(world: World, name: str) -> Iterator[str]:
         blocked = _blocked(world, name)
         yield from _conditions(live, blocked)
         yield from _children(world, name, live, blocked)
+        if isinstance(spec, Updated) and not blocked:
+            yield from world.updates.incomplete(world.get(Key(STATEFULSETS, NAMESPACE, name)) or {})
     elif not any(True for _ in _obstacles(world, name)) and _states(live)[c.PROGRESSING] != (c.TRUE, c.PAUSED):
         yield f"the pause is not reported: {_states(live)}"
 

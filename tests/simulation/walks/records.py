@@ -40,6 +40,7 @@ def violations(world: World) -> Iterator[str]:
     yield from _lists(world)
     yield from _failures(world)
     yield from _processes(world)
+    yield from world.running[1].problems if world.running else ()
 
 
 def _unknown_leaders(world: World) -> Iterator[float]:

@@ -1,12 +1,13 @@
 """The walks that hypothesis draws, and shrinks to the smallest one that fails."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from hypothesis import strategies as st
 
 from faults.workloads import IMAGE, OTHER_IMAGE
-from simulation.walks import actions
+from simulation.walks import actions, updates
 from simulation.walks.disturbances import (
     CREATION_FAULTS,
     FAULTS,
@@ -44,8 +45,9 @@ class Step(Protocol):
 
 MAX_STEPS: Final = (4, 8, 16, 24)
 """The maximum numbers of steps. Hypothesis prefers short lists, so at least half of them are drawn."""
-WITH_PROXIES: Final = (False, False, False, False, True)
-"""Whether a walk has MemcachedProxies: one of five. They take longer than the others."""
+PROXY_WALKS, UPDATE_WALKS = "proxies", "updates"
+WITH: Final = ("", "", "", PROXY_WALKS, UPDATE_WALKS)
+"""What a walk has that takes longer: MemcachedProxies, or updates in place. One of five each."""
 NO_SYNC: Final = 864_000.0
 """A sync period in seconds that is longer than any walk: events and retries must repair everything."""
 
@@ -146,6 +148,36 @@ _PROXY_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
 """More steps of walks with proxies."""
 
 
+_IMAGES: Final = st.sampled_from((IMAGE, OTHER_IMAGE))
+_FIRST: Final = st.builds(
+    updates.Updated, size=st.sampled_from((1, 2, 3, 3, 4)), image=_IMAGES, warm=st.sampled_from((True, True, False))
+)
+
+
+def _changes(names: Iterable[str]) -> st.SearchStrategy[updates.Change]:
+    """Changes of up to three of these fields."""
+    fields = [(name, value) for name in names for value in updates.VALUES[name]]
+    found = st.lists(st.sampled_from(fields), min_size=1, max_size=3, unique_by=lambda each: each[0])
+    return st.builds(updates.Change, found.map(tuple))
+
+
+_CHANGES: Final = _changes((*updates.IN_PLACE, *updates.IN_PLACE, *updates.VALUES))
+_POD_WRITES: Final = st.sampled_from(("patch pods*", "patch pods", "patch pods/resize", "delete pods"))
+_POD_FAULTS: Final = st.sampled_from([each for each in FAULTS if each not in ("late", "hanging")])
+_UPDATE_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
+    (16, _CHANGES),
+    (6, st.sampled_from(updates.PROBLEMS)),
+    (10, st.builds(updates.Slot, _SMALL, st.sampled_from(updates.SLOT_EVENTS))),
+    (2, st.builds(updates.Forge, _SMALL, _SMALL, st.sampled_from(updates.FORGED))),
+    (2, st.builds(updates.Hasty, _IMAGES, st.sampled_from((0.2, 3.0, 12.0, 40.0)))),
+    (2, st.builds(actions.Pod, _SMALL, st.just(False))),
+    (4, st.builds(Inject, _POD_WRITES, _POD_FAULTS, st.sampled_from((1, 2, 5)), st.none(), st.integers(0, 2))),
+    (2, st.builds(Process, st.integers(0, 1), st.sampled_from(PROCESSES))),
+    (12, st.builds(Wait, st.sampled_from((0.2, 1, 3, 10, 30, 120, 700)))),
+)
+"""The steps of walks with updates in place. The operator gets all events at once, so that it knows of all pods."""
+
+
 @st.composite
 def _steps(draw: st.DrawFn, steps: tuple[tuple[int, st.SearchStrategy[Step]], ...]) -> Step:
     weighted = tuple(number for number, (weight, _) in enumerate(steps) for _ in range(weight))
@@ -155,10 +187,24 @@ def _steps(draw: st.DrawFn, steps: tuple[tuple[int, st.SearchStrategy[Step]], ..
 @st.composite
 def walks(draw: st.DrawFn) -> Walk:
     """Random walks. Each begins with an object, which is usually ready before the other steps."""
-    if draw(st.sampled_from(WITH_PROXIES)):
-        return draw(proxy_walks())
+    kind = draw(st.sampled_from(WITH))
+    if kind:
+        return draw(proxy_walks() if kind == PROXY_WALKS else update_walks())
     first = (draw(_PUTS), Wait(draw(st.sampled_from((6.0, 6.0, 1.5, 0.0)))))
     return _walk(draw, first, _STEPS)
+
+
+@st.composite
+def update_walks(draw: st.DrawFn) -> Walk:
+    """Those whose pods are updated in place. At the end, nothing else goes wrong, and then nothing at all.
+
+    Backoffs of half an hour are long for a standby, and for syncs.
+    """
+    first = (actions.Put(updates.NAME, draw(_FIRST)), Wait(60.0), draw(_changes(updates.IN_PLACE)))
+    walk = _walk(draw, first, _UPDATE_STEPS)
+    needs_user = any(isinstance(step, updates.Forge) or getattr(step, "missing", "") for step in walk.steps)
+    end = (updates.Settle(), updates.Nodes(), *((updates.Replaced(),) if needs_user else ()))
+    return replace(walk, operators=1, sync_period=NO_SYNC, steps=(*walk.steps, *end))
 
 
 @st.composite

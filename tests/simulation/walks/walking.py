@@ -29,7 +29,10 @@ from simulation.walks.records import violations
 from simulation.walks.references import RESOURCES, measure
 from simulation.walks.specs import NAME, OWNERS, PAUSED, PLAIN, Spec, is_proxy, key_of_owner
 from simulation.walks.strategies import Step, Walk
+from simulation.walks.updates import NAME as UPDATED
+from simulation.walks.updates import SETTLED, Change, Hasty, Replaced, Updated, replaced
 from simulation.walks.world import World, is_deleted, world_of
+from support.nodes import Nodes
 
 POLL: Final = 1.0
 PATIENCE: Final = 30
@@ -47,6 +50,8 @@ def limit(walk: Walk) -> float:
     found += {_seconds_after(step) for step in walk.steps}
     if has_proxies(walk):
         found.append(SLOW)
+    if is_updating(walk):
+        found.append(SETTLED)
     if any(isinstance(step, WATCH_STEPS) for step in walk.steps):
         found.append(MAX_RECHECK)  # the end of a deletion may be missed
     return sum(found)
@@ -81,6 +86,11 @@ def has_proxies(walk: Walk) -> bool:
     return any(isinstance(step, Put) and is_proxy(step.name) for step in walk.steps)
 
 
+def is_updating(walk: Walk) -> bool:
+    """Whether the pods of a walk are updated in place."""
+    return any(isinstance(step, Put) and isinstance(step.spec, Updated) for step in walk.steps)
+
+
 def run_walk(walk: Walk) -> list[str]:
     """Run a walk; return the trace of all requests. Raises AssertionError, with what does not hold."""
     measure(wanted_after(walk))
@@ -101,8 +111,10 @@ ENDLESS: Final = 200_000.0
 async def _run(walk: Walk) -> tuple[str, list[str]]:
     settings = Settings(walk.sync_period, walk.max_retry_delay)
     async with world_of(walk.seed, settings, walk.operators) as world:
-        if has_proxies(walk):
-            world.plane.cluster.run_containers()
+        if is_updating(walk):
+            world.run_containers(Nodes())
+        elif has_proxies(walk):
+            world.run_containers()
         try:
             async with asyncio.timeout(ENDLESS):
                 problem = await _problem(walk, world)
@@ -202,6 +214,12 @@ def wanted_after(walk: Walk) -> dict[str, Spec]:
                 wanted[name] = replace(wanted[name], reference=reference)
             case Pause(name, paused) if name in wanted:
                 wanted[name] = replace(wanted[name], option=PAUSED if paused else PLAIN)
+            case Change():
+                wanted[UPDATED] = step.of(wanted[UPDATED])
+            case Hasty(image):
+                wanted[UPDATED] = replaced(replace(wanted[UPDATED], image=image))
+            case Replaced():
+                wanted[UPDATED] = replaced(wanted[UPDATED])
             case Delete(name):
                 wanted.pop(name, None)
             case _:

@@ -15,8 +15,11 @@ from faults.workloads import new_object
 from memcached_operator.engine.runtime.leader_election import holder_of
 from memcached_operator.kube.client import JSON_PATCH, ApiError
 from memcached_operator.kube.resource import LEASES, Key, Object, nested_map
+from simulation.cluster.kubelets import Kubelets
+from simulation.in_place.checks import Checks
 from simulation.plane import SimulatedPlane
 from simulation.walks.specs import NAMESPACE, OWNERS, Spec, key_of_owner
+from support.nodes import Nodes
 
 FINALIZER: Final = "example.com/held"
 USER: Final = user_of(NAMESPACE)
@@ -46,7 +49,8 @@ class World:
 
     `wanted`: the last spec that a user chose for each object that exists. `foreign`: the uids of objects that have the
     names of children, and that are another owner's. `terminations`: the number of SIGTERMs.
-    `unlisted`: the resources of which a list was empty by mistake.
+    `unlisted`: the resources of which a list was empty by mistake. `running`: if containers run, their kubelets, and
+    the checks of what the operator does to the pods.
     """
 
     plane: SimulatedPlane
@@ -58,12 +62,30 @@ class World:
     rules: list[ActiveRule] = field(default_factory=list[ActiveRule])
     terminations: int = 0
     unlisted: set[str] = field(default_factory=set[str])
+    running: tuple[Kubelets, Checks] | None = None
     _latest: dict[Key, Object] = field(default_factory=dict[Key, Object])
 
     @property
     def sandbox(self) -> Sandbox:
         """The sandbox of the first operator."""
         return self.election.sandbox
+
+    @property
+    def pods(self) -> Kubelets:
+        """The kubelets. Raises AssertionError if no containers run."""
+        assert self.running is not None
+        return self.running[0]
+
+    @property
+    def updates(self) -> Checks:
+        """The checks of updates in place. Raises AssertionError if no containers run."""
+        assert self.running is not None
+        return self.running[1]
+
+    def run_containers(self, settings: Nodes | None = None) -> None:
+        """Run the containers of all pods. `settings`: as of the cluster."""
+        kubelets = self.plane.cluster.run_containers(settings)
+        self.running = kubelets, Checks(self.plane, kubelets, USER)
 
     @property
     def candidates(self) -> Sequence[Candidate]:

@@ -16,6 +16,7 @@ from simulation.cluster.kubelets import Kubelets
 from simulation.cluster.statefulsets import REVISION
 from simulation.plane import SimulatedPlane
 from support.kubelet import AGENT, MEMCACHED, specs
+from support.nodes import Kubelet
 
 LATE: Final = timedelta(minutes=9)
 """10 minutes, less what a message can be late."""
@@ -67,13 +68,16 @@ class Checks:
         self.kept += not deletes
         if deletes and not _may_replace(old, workload["spec"]["template"]):
             yield "is deleted although it could be updated in place"
-        restored = _restored_from(old, new, nested_map(workload, "status").get("updateRevision"))
+        target = nested_map(workload, "status").get("updateRevision")
+        restored = _restored_from(old, new, target)
         if restored:
             for name, container in specs(new).items():
                 if container["image"] not in kubelet.kubelet.images[name]:
                     yield f"gets back an image that never ran: {container['image']}"
         elif deletes or restarts:
             yield from self._at_once(old, workload)
+        if not deletes and target == _revision(new) != _revision(old) and not restored:
+            yield from _lacking(kubelet.kubelet, specs(workload["spec"]["template"]))
         if restarts:
             self._changed[new["metadata"]["uid"]] = now()
 
@@ -107,6 +111,15 @@ class Checks:
             return False
         by_image = wanted.image != ran.image and not kubelet.nodes.lacks(wanted.image)
         return by_image or (wanted.args != ran.args and AGENT in kubelet.model.running)
+
+    def stopped(self) -> Iterator[str]:
+        """The pods without memcached whose previous image exists."""
+        for pod in self._pods.values():
+            before: Any = _record(pod).get("before") or {"images": {}}
+            image, uid = before["images"].get(MEMCACHED), pod["metadata"]["uid"]
+            exists = image and not is_deleted(pod) and not self._kubelets.nodes.lacks(image)
+            if exists and uid not in self.tampered and not _runs(pod):
+                yield f"{pod['metadata']['name']} is not restored to its image {image}"
 
     def incomplete(self, workload: Object) -> Iterator[str]:
         """How the pods of a StatefulSet differ from its template."""
@@ -157,12 +170,27 @@ def _extra(amounts: Amounts, desired: Amounts) -> set[str]:
     return names_of(amounts) - names_of(desired)
 
 
+def _record(pod: Object) -> Any:
+    """What the record of an update says; nothing without one."""
+    return json.loads(pod["metadata"]["annotations"].get(RECORD_ANNOTATION) or "{}")
+
+
 def _restored_from(old: Object, new: Object, revision: str | None) -> bool:
     """Whether a step restores a pod to what its record says, and that is not wanted again."""
-    record: Any = json.loads(old["metadata"]["annotations"].get(RECORD_ANNOTATION) or "{}")
-    before: str | None = (record.get("before") or {"revision": None})["revision"]
-    restored = bool(before) and new["metadata"]["labels"].get(REVISION) == before
-    return restored and not is_deleted(new) and before != revision
+    before: str | None = (_record(old).get("before") or {"revision": None})["revision"]
+    return bool(before) and _revision(new) == before != revision and not is_deleted(new)
+
+
+def _revision(pod: Object) -> str | None:
+    return nested_map(pod, "metadata", "labels").get(REVISION)
+
+
+def _lacking(kubelet: Kubelet, target: dict[str, Object]) -> Iterator[str]:
+    """The containers whose images and arguments are changed before their node has raised their memory limits."""
+    for name, container in target.items():
+        found = kubelet.model.containers[name]
+        if found.starts and lowers_memory_limit(found.resources, container.get("resources", {})):
+            yield f"is changed before the limits of container {name} are raised: {found.resources}"
 
 
 def _runs(pod: Object) -> bool:

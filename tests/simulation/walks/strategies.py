@@ -150,7 +150,7 @@ _PROXY_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
 
 _IMAGES: Final = st.sampled_from((IMAGE, OTHER_IMAGE))
 _FIRST: Final = st.builds(
-    updates.Updated, size=st.sampled_from((1, 2, 3, 3, 4)), image=_IMAGES, warm=st.sampled_from((True, True, False))
+    updates.Updated, size=st.sampled_from((1, 2, 3, 3, 4)), warm=st.sampled_from((True, True, False))
 )
 
 
@@ -162,12 +162,14 @@ def _changes(names: Iterable[str]) -> st.SearchStrategy[updates.Change]:
 
 
 _CHANGES: Final = _changes((*updates.IN_PLACE, *updates.IN_PLACE, *updates.VALUES))
+_PROBLEMS: Final = st.sampled_from(updates.PROBLEMS)
+_EVENTS: Final = st.builds(updates.Slot, _SMALL, st.sampled_from(updates.SLOT_EVENTS))
 _POD_WRITES: Final = st.sampled_from(("patch pods*", "patch pods", "patch pods/resize", "delete pods"))
 _POD_FAULTS: Final = st.sampled_from([each for each in FAULTS if each not in ("late", "hanging")])
 _UPDATE_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (16, _CHANGES),
-    (6, st.sampled_from(updates.PROBLEMS)),
-    (10, st.builds(updates.Slot, _SMALL, st.sampled_from(updates.SLOT_EVENTS))),
+    (6, _PROBLEMS),
+    (10, _EVENTS),
     (2, st.builds(updates.Forge, _SMALL, _SMALL, st.sampled_from(updates.FORGED))),
     (2, st.builds(updates.Hasty, _IMAGES, st.sampled_from((0.2, 3.0, 12.0, 40.0)))),
     (2, st.builds(actions.Pod, _SMALL, st.just(False))),
@@ -200,7 +202,8 @@ def update_walks(draw: st.DrawFn) -> Walk:
 
     Backoffs of half an hour are long for a standby, and for syncs.
     """
-    first = (actions.Put(updates.NAME, draw(_FIRST)), Wait(60.0), draw(_changes(updates.IN_PLACE)))
+    created = (actions.Put(updates.NAME, draw(_FIRST)), Wait(60.0))
+    first = (*created, draw(st.one_of(_PROBLEMS, _EVENTS)), Wait(1.5), draw(_changes(updates.IN_PLACE)))
     walk = _walk(draw, first, _UPDATE_STEPS)
     needs_user = any(isinstance(step, updates.Forge) or getattr(step, "missing", "") for step in walk.steps)
     end = (updates.Settle(), updates.Nodes(), *((updates.Replaced(),) if needs_user else ()))

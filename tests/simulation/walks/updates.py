@@ -116,7 +116,7 @@ class Nodes:
 PROBLEMS: Final = (
     *(Nodes(resizes=each) for each in (DEFERRED, INFEASIBLE, INFEASIBLE, ERROR, "never")),
     *(Nodes(reaction=each) for each in (5.0, 60.0, 300.0)),
-    *(Nodes(missing=each) for each in IMAGES),
+    *(Nodes(missing=each) for each in (*IMAGES, OTHER_IMAGE, OTHER_IMAGE)),
     Nodes(code=137),
     Nodes(),
 )
@@ -156,7 +156,7 @@ class Slot:
                 world.pods.nodes.kills.add(name)
 
 
-SLOT_EVENTS: Final = ("crashed", "rebooted", "evicted", "unready", "released", "raced", "killed")
+SLOT_EVENTS: Final = ("crashed", "rebooted", "evicted", "unready", "unready", "released", "raced", "killed")
 FORGED: Final = (
     None,
     "",
@@ -210,6 +210,7 @@ class Settle:
         await world.end_faults()
         world.pods.correct()
         await asyncio.sleep(SETTLED)
+        world.updates.problems += world.updates.stopped()
         spec, live = world.wanted.get(NAME), world.get(key_of_owner(NAME))
         if spec is None or live is None or spec.is_paused(NAME):
             return

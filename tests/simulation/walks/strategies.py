@@ -173,7 +173,7 @@ _UPDATE_STEPS: Final[tuple[tuple[int, st.SearchStrategy[Step]], ...]] = (
     (2, st.builds(updates.Forge, _SMALL, _SMALL, st.sampled_from(updates.FORGED))),
     (2, st.builds(updates.Hasty, _IMAGES, st.sampled_from((0.2, 3.0, 12.0, 40.0)))),
     (2, st.builds(actions.Pod, _SMALL, st.just(False))),
-    (4, st.builds(Inject, _POD_WRITES, _POD_FAULTS, st.sampled_from((1, 2, 5)), st.none(), st.integers(0, 2))),
+    (2, st.builds(Inject, _POD_WRITES, _POD_FAULTS, st.sampled_from((1, 2)), st.none(), st.integers(0, 2))),
     (2, st.builds(Process, st.integers(0, 1), st.sampled_from(PROCESSES))),
     (12, st.builds(Wait, st.sampled_from((0.2, 1, 3, 10, 30, 120, 700)))),
 )

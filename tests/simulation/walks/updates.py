@@ -124,7 +124,7 @@ PROBLEMS: Final = (
 
 @dataclass(frozen=True)
 class Slot:
-    """Something happens to the n-th pod that is bound to a node."""
+    """Something happens to the n-th pod that is bound to a node. `unready`: and to the next one."""
 
     number: int
     what: str
@@ -145,7 +145,8 @@ class Slot:
             case "evicted":
                 world.plane.server.put({**pod, "status": {**nested_map(pod, "status"), "phase": "Failed"}}, "status")
             case "unready":
-                world.pods.nodes.broken.add((name, AGENT))
+                both = (found * 2)[self.number % len(found) :][:2]
+                world.pods.nodes.broken |= {(each["metadata"]["name"], AGENT) for each in both}
                 world.pods.wake()
             case "released":
                 world.pods.nodes.release(name)

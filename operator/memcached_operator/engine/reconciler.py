@@ -185,7 +185,7 @@ class Reconciler:
         desired = None if plan.children is None else {*map(kind.key_of, plan.children)}
         strays, grace = self._strays.find(kind, key, snapshot, desired, problems)
         snapshot = replace(snapshot, strays=strays)
-        is_delayed = self._causes.delays_status(key)
+        is_delayed = self._causes.delays_status(key) or result.only_read
         delay, relisted = None, None
         if not is_delayed:
             snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
@@ -197,7 +197,7 @@ class Reconciler:
         return next_in(
             *(plan.requeue_after, if_applied, result.requeue_after, reverts.requeue_after, grace, relisted, delay),
             # A failed patch of the status, which was not due in this reconcile.
-            keeps_backoff=self._status.has_failed(key),
+            keeps_backoff=self._status.has_failed(key) or result.only_read,
             # Only now, so that the status reports them, and the children without an error are applied.
             error=most_severe(result.errors) if result.errors else None,
         )

@@ -206,6 +206,26 @@ def test_rejected_resize_ends_with_its_remedy(name: str) -> None:
     run(scenario)
 
 
+def test_deletion_whose_replies_are_lost_is_tried_ever_less_often() -> None:
+    """Before each attempt, the pod is read: it may be deleted."""
+
+    async def scenario(cache: Cache) -> None:
+        rules = cache.sandbox.proxy.inject(Rule("delete pods", Reject(504)))
+        before = cache.uids()
+        await cache.write(spec(containerPort=12000), 2 * MINUTE)
+        assert "Pod cache-1 cannot be" in cache.degraded["message"]
+        attempts = [each for each in cache.sandbox.proxy.requests.entries if each.call.verb == "delete"]
+        assert 3 < len(attempts) < MOST_ATTEMPTS
+        assert cache.uids() == before
+        for each in rules:
+            each.stop()
+        await asyncio.sleep(10 * MINUTE)
+        cache.check_complete()
+        assert {*cache.uids().values()}.isdisjoint(before.values())
+
+    run(scenario)
+
+
 def test_update_that_a_node_does_not_make_ends_when_the_pod_is_deleted() -> None:
     async def scenario(cache: Cache) -> None:
         cache.nodes.reaction = 12 * MINUTE
@@ -221,6 +241,8 @@ def test_update_that_a_node_does_not_make_ends_when_the_pod_is_deleted() -> None
     run(scenario)
 
 
+MOST_ATTEMPTS: Final = 30
+"""In two minutes, with a backoff that doubles from 0.5 s to 6 s, the most in the simulation."""
 PULLED: Final = re.compile(
     r'the image (\S+) of container \w+ cannot be pulled: failed to pull and unpack image "([^"]+)": not found'
 )

@@ -159,7 +159,7 @@ def test_pod_is_read_before_the_next_step_if_the_reply_to_the_last_one_was_lost(
             entry = cache.entry(KEY)
             assert entry is not None
             assert entry.version == version
-        assert result.requeue_after == 0
+        assert (result.requeue_after, result.only_read) == (0, True)
         await steps.make(PodStep(pod_of(other)), result)
         assert api.requests.pop()[0] == "delete"
 

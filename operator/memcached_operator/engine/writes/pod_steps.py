@@ -113,6 +113,7 @@ class PodSteps:
                 return True
             self._unknown.discard(each)
             result.requeue(0)
+            result.only_read = True
         return bool(unclear)
 
     async def _read(self, key: Key) -> None:

@@ -68,6 +68,9 @@ class Result:
     """The errors of the API server, which decide about the retry."""
     requeue_after: float | None = None
     """Seconds until the next reconcile, even without an event; None if it needs none."""
+    only_read: bool = False
+    """It has only found out whether the last write to a pod was made. The next reconcile follows at once: it makes the
+    next attempt, whose backoff goes on, and writes the status, which must not change in between."""
 
     def reports(self, *, is_new: bool) -> list[Report]:
         """What Events report: at most one for all created children, and one per new pod template.

@@ -17,7 +17,8 @@ CONFIRMED: Final = 2
 class State(NamedTuple):
     """The state of a volume.
 
-    `writable`: None until it is known. `errors`: of probes in a row because of which memcached must be stopped.
+    `writable`: None until it is known. `errors`: of probes since the last one that worked, because of which memcached
+    must be stopped.
     `worked`: whether a probe of this agent has worked. `stopped`: the process that got SIGTERM last.
     """
 
@@ -41,7 +42,7 @@ def decide(previous: State, result: Result) -> State:
     if result == "broken" or (result == "denied" and previous.worked):
         errors = previous.errors + 1
         return previous._replace(writable=False if errors >= CONFIRMED else previous.writable, errors=errors)
-    return previous._replace(writable=False, errors=0)
+    return previous._replace(writable=False)
 
 
 def must_stop(state: State) -> bool:

@@ -81,6 +81,7 @@ class Guard:
             if self.problem.sentence != INTERNAL_ERROR:
                 log.exception("internal error")
             self.problem.sentence = INTERNAL_ERROR
+            self._state = self._state._replace(writable=None)  # it is not known any more
 
     def metrics(self) -> Iterator[Family]:
         """The metrics of the volume."""

@@ -20,7 +20,10 @@ RESULTS: Final[Mapping[int | None, Result]] = {
     **dict.fromkeys((errno.EROFS, errno.EIO, errno.EUCLEAN), "broken"),
     **dict.fromkeys((errno.EPERM, errno.EACCES), "denied"),
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "full"),
+    errno.ENOMEM: "failed",
 }
+"""The result by the error. Any other error of a file that is open is one of the disk: a sync passes on the errors of
+devices, of paths to them and of servers."""
 
 
 class Probe(NamedTuple):
@@ -49,20 +52,28 @@ def _attempt(path: str) -> tuple[Result, str]:
     """The result, and why it is not `works`."""
     content = os.urandom(SIZE)
     try:
-        same = _exchange(path, content) == content
+        file = _opened(path)
     except OSError as error:
         return RESULTS.get(error.errno, "failed"), os.strerror(error.errno or 0)
+    try:
+        same = _exchange(file, path, content) == content
+    except OSError as error:
+        return RESULTS.get(error.errno, "broken"), os.strerror(error.errno or 0)
     return ("works", "") if same else ("broken", "Other bytes were read than written")
 
 
-def _exchange(path: str, content: bytes) -> bytes:
-    """Write a new file and sync it; returns what is read from it. Raises OSError.
+def _opened(path: str) -> int:
+    """A new file; one that an ended agent left is removed first. Raises OSError.
 
-    A file that an ended agent left is removed first. Links are not followed: what they name is not the agent's.
+    Links are not followed: what they name is not the agent's.
     """
     with suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108 - pathlib needs 0.6 MiB
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _exchange(file: int, path: str, content: bytes) -> bytes:
+    """Write to a file and sync it; returns what is read from it. Closes and removes it. Raises OSError."""
     try:
         if os.write(file, content) != len(content):
             raise OSError(errno.ENOSPC, "")

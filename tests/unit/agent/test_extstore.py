@@ -56,7 +56,7 @@ SEQUENCES: Final[dict[str, list[Row]]] = {
         (FULL, ONE, False, False),
         (WORKS, ONE, True, False),
     ],
-    "full between two errors": [(BROKEN, ONE, None, False), (FULL, ONE, False, False), (BROKEN, ONE, False, False)],
+    "full between two errors": [(BROKEN, ONE, None, False), (FULL, ONE, False, False), (BROKEN, ONE, False, True)],
     "hangs": [(WORKS, ONE, True, False), (HANGS, ONE, False, False), (HANGS, ONE, False, False)],
     "hangs before each error": [
         (HANGS, ONE, False, False),
@@ -164,12 +164,18 @@ ERRORS: Final[dict[int, Result]] = {
     errno.EACCES: DENIED,
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
-    errno.EMFILE: FAILED,
+    errno.ENOMEM: FAILED,
 }
+OF_CALLS: Final[dict[str, dict[int, Result]]] = {
+    "open": {**ERRORS, errno.EMFILE: FAILED},
+    **{key: {**ERRORS, errno.ENODATA: BROKEN, errno.ENOLINK: BROKEN} for key in ("write", "fsync", "pread")},
+}
+"""A sync passes on any error of a device, or of the path to it."""
 
 
-@pytest.mark.parametrize("call", ["open", "write", "fsync", "pread"])
-@pytest.mark.parametrize(("number", "expected"), ERRORS.items())
+@pytest.mark.parametrize(
+    ("call", "number", "expected"), [(call, *each) for call, errors in OF_CALLS.items() for each in errors.items()]
+)
 def test_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, number: int, expected: Result) -> None:
     def fail(*_: object) -> None:
         raise OSError(number, os.strerror(number))

@@ -36,9 +36,8 @@ def test_age_follows_the_pod_and_ends_what_a_client_or_a_restart_has_set(
         assert commands(pod) == [f"extstore item_age {each}" for each in (0, 30, NEVER, NEVER, NEVER)]
 
     run(tmp_path, scenario)
-    assert [each.getMessage() for each in caplog.records][:2] == [
-        "items move to the disk after 0 s",
-        "items move to the disk after 30 s",
+    assert [each.getMessage() for each in caplog.records if each.name.endswith("extstore.age")] == [
+        f"items move to the disk after {age} s" for age in (0, 30, NEVER)
     ]
 
 
@@ -73,7 +72,7 @@ def test_age_that_is_not_in_effect_is_a_problem(tmp_path: Path, reply: bytes, te
         pod.annotate(**{"item-age": "30"})
         pod.process.refusal = reply
         await pod.work(60)
-        expected = text.replace("64 MiB", f"'{NEVER}'")
+        expected = text.replace("64 MiB", "another one")
         assert (await pod.problem()).startswith(
             f"the age at which items move to the disk cannot be set to 30 s: {expected}"
         )

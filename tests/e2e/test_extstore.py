@@ -160,7 +160,7 @@ def test_memcached_does_not_serve_from_a_disk_that_refuses_writes(
         begun = time.monotonic()
         eventually(lambda: not serves(pod), STOPPED, "memcached has ended")
         record_property("seconds until memcached has ended", round(time.monotonic() - begun, 1))
-        said = "memcached cannot use the disk of spec.cache.extstore; delete the pod, so that it gets another one"
+        said = "its log says why memcached cannot use the disk of spec.cache.extstore"
         eventually(lambda: said in str(conditions(namespace)["Degraded"]), ROLLOUT, "the status names the disk")
         kube.apply(disks.volume(f"{namespace}-other", namespace, tmp_path))
         kubectl("delete", "pod", pod["metadata"]["name"], "-n", namespace)
@@ -199,9 +199,7 @@ def test_volume_that_cannot_be_claimed_is_named_until_its_remedy_is_applied(name
     usable = cache(namespace, storageClassName=namespace)
     kube.apply(quota(namespace, "512Mi"))
     kube.apply(usable)
-    wait_until_reported(
-        namespace, "exceeded quota: small", "raise ResourceQuota small, or lower spec.cache.extstore.size"
-    )
+    wait_until_reported(namespace, "exceeded quota: small", "raise ResourceQuota small, which has an effect")
     kube.apply(quota(namespace, "10Gi"))
     kubectl("delete", "pod", "cache-0", "-n", namespace)  # kube-controller-manager tries again after minutes
     wait_until_ready(namespace)

@@ -63,7 +63,10 @@ INVALID: Final[Table] = (
     _at("monitoring.insight", {}, "must not be enabled with spec.cache.extstore", "remove it"),
     row(
         {**STABLE, "podTemplate": {"spec": {"securityContext": {"runAsUser": 11211}}}},
-        *("spec.podTemplate.spec.securityContext.fsGroup", "must be set with spec.cache.extstore and runAsUser"),
+        *(
+            "spec.podTemplate.spec.securityContext.fsGroup",
+            "must be set with spec.cache.extstore and runAsUser or runAsGroup",
+        ),
     ),
     row(
         {**disk(volume="EmptyDir"), "resources": {"limits": {"ephemeral-storage": "3Gi"}}},
@@ -88,6 +91,8 @@ VALID: Final[dict[str, Spec]] = {
     "the disk of the node": disk(volume="EmptyDir") | {"resources": {"limits": {"ephemeral-storage": "4Gi"}}},
     "the disk of the node, and a user without a group": disk(volume="EmptyDir")
     | {"podTemplate": {"spec": {"securityContext": {"runAsUser": 11211}}}},
+    "a disk, and only a profile": STABLE
+    | {"podTemplate": {"spec": {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}}},
     "a disk, and the user of the platform": STABLE | {"podTemplate": {"spec": {"securityContext": {}}}},
     "a disk, and no insight": STABLE | {"monitoring": {"insight": {"enabled": False}}},
 }

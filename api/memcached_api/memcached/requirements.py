@@ -5,8 +5,9 @@ from memcached_api.memcached.memory import default_limit, mebibytes_text
 from memcached_api.memcached.resolved import resolved
 from memcached_api.memcached.types import MemcachedSpec
 from memcached_api.quantity import canonical_resource
-from memcached_api.shared.resources import ResourceList, complete, limits_and_requests
+from memcached_api.shared.resources import ResourceList, complete, larger, limits_and_requests
 
+STORAGE = "ephemeral-storage"
 REQUEST_CPU = "100m"
 """Default CPU request: enough for fair scheduling, because memcached is rarely CPU-bound."""
 
@@ -19,15 +20,16 @@ def requirements(spec: MemcachedSpec) -> dict[str, ResourceList]:
     """
     limits, requests = limits_and_requests(spec.resources)
     memory = _memory(spec, limits.get("memory"))
-    return complete(limits, _disk(spec) | requests, REQUEST_CPU, memory, memory)
+    return complete(limits, requests | _disk(spec, requests), REQUEST_CPU, memory, memory)
 
 
-def _disk(spec: MemcachedSpec) -> ResourceList:
-    """The request for the disk of the node, if the items are there."""
+def _disk(spec: MemcachedSpec, requests: ResourceList) -> ResourceList:
+    """The request for the disk of the node, if the items are there: at least their size."""
     disk = spec.cache.extstore
     if disk is None or disk.volume != EMPTY_DIR:
         return {}
-    return {"ephemeral-storage": canonical_resource(disk.size)}
+    size = canonical_resource(disk.size)
+    return {STORAGE: larger(size, requests.get(STORAGE, size))}
 
 
 def _memory(spec: MemcachedSpec, limit: str | None) -> str:

@@ -38,7 +38,7 @@ def complete(
         "cpu": _smaller(cpu, limits.get("cpu", cpu)),
         "memory": _smaller(request, limits.get("memory", request)),
     }
-    memory = _larger(limit, requests.get("memory", limit))
+    memory = larger(limit, requests.get("memory", limit))
     return {"limits": {"memory": memory} | limits, "requests": defaults | requests}
 
 
@@ -46,7 +46,8 @@ def _smaller(first: str, second: str) -> str:
     return min(first, second, key=_amount)
 
 
-def _larger(first: str, second: str) -> str:
+def larger(first: str, second: str) -> str:
+    """The larger of two quantities."""
     return max(first, second, key=_amount)
 
 

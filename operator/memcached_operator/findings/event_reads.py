@@ -29,6 +29,9 @@ VOLUME_PERIOD: Final = 10.0
 CREATION_PERIOD: Final = 4.0
 """Seconds for which pods may be missing before they are late: a normal creation takes less than one."""
 
+PROVISION_PERIOD: Final = 45.0
+"""Seconds that a driver may take to provide a volume. Some report errors meanwhile, and succeed."""
+
 RUNNING_PERIOD: Final = 120.0
 """Minimum seconds between two reads for an object whose pods have their volumes, in case a Secret was deleted
 afterwards. Only a reconcile with another cause reads them, at the latest the next resync."""
@@ -103,7 +106,8 @@ def _claims(snapshot: Snapshot, now: datetime, reasons: AbstractSet[str | None])
     """The pods that wait for a claim."""
     for pod, seconds in claims.waiting(snapshot.pods, now)[:MAX_PODS]:
         source = Source(claims.selector(pod), _of_claim, creation.RECENT)
-        after = max(0.0, CLAIM_PERIOD.total_seconds() - seconds)
+        period = PROVISION_PERIOD if claims.is_created(pod) else CLAIM_PERIOD.total_seconds()
+        after = max(0.0, period - seconds)
         yield Late(pod.metadata.uid, source, c.APPLY_FAILED in reasons, after=after)
 
 
@@ -130,8 +134,8 @@ def _of_pod(text: str, _: str, pod: Late) -> Hashable | None:
     return mounts.subject(text) or image_errors.subject(text, pod.images)
 
 
-def _of_claim(_text: str, _name: str, pod: Late) -> Hashable | None:
-    return pod.uid  # the newest Event of all
+def _of_claim(text: str, _name: str, pod: Late) -> Hashable | None:
+    return pod.uid if text.strip() else None  # the newest Event of all
 
 
 def _of_workload(text: str, name: str, row: Late) -> Hashable | None:

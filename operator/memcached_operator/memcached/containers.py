@@ -3,8 +3,9 @@
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
+from memcached_api.memcached.extstore import EMPTY_DIR
 from memcached_api.remedies import Action, Direction, Remedy, assigned, corrected, lowered, raised, text_of
 from memcached_operator.findings.creation_remedies import METADATA
 from memcached_operator.findings.rules import OwnContainer
@@ -59,8 +60,9 @@ CONTAINERS_WITH_DISK: Final[Mapping[str, OwnContainer]] = {
         CONTAINERS[pods.CONTAINER],
         exits={
             **CONTAINERS[pods.CONTAINER].exits,
-            FAILURE: "memcached cannot use the disk of spec.cache.extstore; delete the pod, so that it gets another "
-            "one: its items are lost",
+            FAILURE: "its log says why memcached cannot use the disk of spec.cache.extstore. If it is denied, set "
+            "spec.podTemplate.spec.securityContext.fsGroup, otherwise delete the pod, so that it gets another disk. "
+            "Its items are lost",
         },
     ),
 }
@@ -81,22 +83,28 @@ SCHEDULING: Final = scheduling(
 
 EXTSTORE: Final = "spec.cache.extstore"
 LESS_DISK: Final = lowered("spec.cache.extstore.size")
+CLAIM: Final = Action("set spec.cache.extstore.volume to Claim", ("spec.cache.extstore.volume",))
+CHOOSE_CLASS: Final = assigned("spec.cache.extstore.storageClassName")
+DEFAULT_CLASS: Final = Action("mark a StorageClass as the default one")
+ADD_VOLUME: Final = Action("add a volume of this StorageClass")
 OTHER_CLASS: Final = corrected("spec.cache.extstore.storageClassName")
 
-DISK_SCHEDULING: Final[Mapping[str, Remedy]] = {
-    "unbound immediate PersistentVolumeClaims": (
-        assigned("spec.cache.extstore.storageClassName"),
-        Action("mark a StorageClass as the default one"),
-    ),
-    "didn't find available persistent volumes to bind": (OTHER_CLASS, Action("add a volume of this StorageClass")),
-    "did not have enough free storage": (LESS_DISK, OTHER_CLASS, ADD_NODE),
-    "Insufficient ephemeral-storage": (
-        LESS_DISK,
-        Action("set spec.cache.extstore.volume to Claim", ("spec.cache.extstore.volume",)),
-        ADD_NODE,
-    ),
-}
-"""The same of pods with items on a disk (kubernetes pkg/scheduler/framework/plugins/volumebinding, 1.30 to 1.35)."""
+
+def disk_scheduling(disk: Mapping[str, Any]) -> Mapping[str, Remedy]:
+    """The same of pods with items on a disk (kubernetes pkg/scheduler/framework/plugins/volumebinding, 1.30 to 1.35).
+
+    `disk`: `spec.cache.extstore`, which may be invalid.
+    """
+    on_node = disk.get("volume") == EMPTY_DIR
+    unbound = (OTHER_CLASS,) if disk.get("storageClassName") else (CHOOSE_CLASS, DEFAULT_CLASS)
+    storage = (LESS_DISK, CLAIM) if on_node else (lowered("spec.resources.requests.ephemeral-storage"),)
+    return {
+        "unbound immediate PersistentVolumeClaims": unbound,
+        "didn't find available persistent volumes to bind": (OTHER_CLASS, ADD_VOLUME),
+        "did not have enough free storage": (LESS_DISK, OTHER_CLASS, ADD_NODE),
+        "Insufficient ephemeral-storage": (*storage, ADD_NODE),
+    }
+
 
 DISRUPTIONS: Final = disruptions(less=(lowered("spec.cache.verbosity"),))
 """The remedy by a part of the reason and of the message with which Kubernetes stops pods."""

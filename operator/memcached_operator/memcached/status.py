@@ -8,7 +8,6 @@ from functools import partial
 from memcached_api.memcached.extstore import CLAIM, file_mebibytes
 from memcached_api.memcached.memory import megabytes
 from memcached_api.memcached.resolved import resolved
-from memcached_api.memcached.rules.extstore import has_extstore
 from memcached_api.memcached.rules.spec import STABLE
 from memcached_api.memcached.types import MemcachedSpec, is_stable
 from memcached_api.quantity import canonical
@@ -22,11 +21,11 @@ from memcached_operator.memcached.addresses import servers
 from memcached_operator.memcached.containers import (
     CONTAINERS,
     CONTAINERS_WITH_DISK,
-    DISK_SCHEDULING,
     DISRUPTIONS,
     EXTSTORE,
     LOSS,
     SCHEDULING,
+    disk_scheduling,
 )
 from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
 from memcached_operator.memcached.losses import THIS_REPLACES, loss_with, no_loss
@@ -72,19 +71,19 @@ def _workload_state(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Work
     live = snapshot.child(STATEFULSETS if has_slots else DEPLOYMENTS)
     workload_rollout = rollout(snapshot, outcome.update, now) if has_slots else deployment_rollout(live)
     spec, _ = checked(snapshot.cr)
-    has_disk = has_extstore(nested_map(snapshot.cr, "spec"))
+    disk = nested_map(snapshot.cr, "spec", "cache", "extstore")
     taken_back = partial(takes_back, revision=nested_map(live or {}, "status").get("updateRevision", ""))
     rules = PodRules(
         "Memcached",
-        CONTAINERS_WITH_DISK if has_disk else CONTAINERS,
+        CONTAINERS_WITH_DISK if disk else CONTAINERS,
         LOSS,
         loss_with(spec) if workload_rollout.ready or _has_run(snapshot) else no_loss,
         is_planned_end,
         taken_back,
-        scheduling={**SCHEDULING, **DISK_SCHEDULING} if has_disk else SCHEDULING,
+        scheduling={**SCHEDULING, **disk_scheduling(disk)} if disk else SCHEDULING,
         surge=SURGE,
         disruptions=DISRUPTIONS,
-        claims=EXTSTORE if has_disk else "",
+        claims=EXTSTORE if disk else "",
     ).within(live)
     replaces = outcome.update is not None and outcome.update.replaces if has_slots else _has_outdated(workload_rollout)
     resume = f"{pause.remedy(snapshot.cr)}{THIS_REPLACES if replaces else ''}"

@@ -29,6 +29,9 @@ QUOTA: Final = (
     "forbidden: exceeded quota: small, requested: requests.storage=1Gi, used: requests.storage=0, limited: "
     "requests.storage=512Mi"
 )
+RAISE: Final = "raise ResourceQuota small, which has an effect within 17 minutes, or at once for a new pod"
+CLAIMS_QUOTA: Final = QUOTA.replace("requested: requests.storage=1Gi", "requested: count/persistentvolumeclaims=1")
+TAKEN: Final = "PVC test/sessions-0-extstore was not created for pod test/sessions-0 (pod is not owner)"
 RANGE: Final = "minimum storage usage per PersistentVolumeClaim is 5Gi, but request is 1Gi"
 
 
@@ -50,7 +53,9 @@ PODS: Final[dict[str, tuple[list[Object], list[tuple[str, float]]]]] = {
     "a claim that is not bound": ([pending(UNBOUND)], [("sessions-0", 0.0)]),
     "a pod that the scheduler has not reported": ([pending("")], [("sessions-0", 0.0)]),
     "a normal start": ([pending(since=5)], [("sessions-0", 10.0)]),
+    "a volume that is provided": ([pending("", since=16)], [("sessions-0", 29.0)]),
     "a pod without a claim": ([{**pending(), "spec": {}}], []),
+    "a pod without a node for another reason": ([pending("0/1 nodes are available: 1 Insufficient cpu.")], []),
     "a pod that is being deleted": ([deleted(pending())], []),
     "a pod on a node": (
         [pod("sessions-0", conditions=[condition("PodScheduled", 60)]) | {"spec": pending()["spec"]}],
@@ -72,14 +77,14 @@ def test_pods_that_wait_for_claims_are_late(pods: list[Object], expected: list[t
 @pytest.mark.parametrize(
     ("message", "fields"),
     [
-        (UNCREATED, "involvedObject.uid=sessions-0,source=ephemeral_volume,type=Warning"),
+        (UNCREATED, "involvedObject.uid=sessions-0,source=ephemeral_volume,reason=FailedBinding"),
         (
-            "PVC test/sessions-0-extstore was not created for pod test/sessions-0 (pod is not owner)",
-            "involvedObject.uid=sessions-0,source=ephemeral_volume,type=Warning",
+            TAKEN,
+            "involvedObject.uid=sessions-0,source=ephemeral_volume,reason=FailedBinding",
         ),
         (
             UNBOUND,
-            "involvedObject.kind=PersistentVolumeClaim,involvedObject.name=sessions-0-extstore,type=Warning",
+            "involvedObject.kind=PersistentVolumeClaim,involvedObject.name=sessions-0-extstore,reason=ProvisioningFailed",
         ),
     ],
 )
@@ -89,10 +94,22 @@ def test_events_about_the_pod_say_why_a_claim_is_not_created_and_others_why_it_i
     (found,) = reads(pending(message))
     assert found.source.fields.format(found.uid) == fields
     assert found.source.subject("any", "any", found) == "sessions-0"
+    assert found.source.subject(" ", "any", found) is None
 
 
 MESSAGES: Final = {
-    "a quota": (pending(), QUOTA, f"{QUOTA}; raise ResourceQuota small, or lower spec.cache.extstore.size"),
+    "a quota": (pending(), QUOTA, f"{QUOTA}; {RAISE}, or lower spec.cache.extstore.size"),
+    "a quota of claims": (pending(), CLAIMS_QUOTA, f"{CLAIMS_QUOTA}; {RAISE}, or lower spec.size"),
+    "a claim of another owner": (
+        pending(TAKEN),
+        TAKEN,
+        f"{TAKEN}; delete PersistentVolumeClaim sessions-0-extstore if",
+    ),
+    "a volume that another program adds": (
+        pending(),
+        QUOTA.replace("extstore:", "scratch:"),
+        f"{QUOTA}; {RAISE}".replace("extstore:", "scratch:"),
+    ),
     "a range": (pending(), RANGE, f"{RANGE}; change the LimitRange, or change spec.cache.extstore.size"),
     "a missing class": (
         pending(UNBOUND),

@@ -253,7 +253,7 @@ MEMORY_LIMIT: Final = Rule(
     + "[0][0]",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT, "cache.memory"),
-    optional_inputs=_SETTINGS,
+    optional_inputs=(*_SETTINGS, ("cache.maxItemSize", "")),
     list_inputs=_LISTS,
     stored_violations=_memory_limit_below_the_first,
 )

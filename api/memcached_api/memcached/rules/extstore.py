@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from memcached_api.memcached import extstore, memory
 from memcached_api.memcached.extstore import EMPTY_DIR
+from memcached_api.memcached.rules.monitoring import WATCHES_CEL, watches
 from memcached_api.memcached.rules.warm_up import STABLE, TIME
 from memcached_api.quantity import parse_quantity
 from memcached_api.shared.durations import seconds
@@ -188,19 +189,11 @@ ENOUGH_MEMORY: Final = Rule(
     optional_inputs=(("maxItemSize", ""),),
 )
 
-_INSIGHT: Final = "self.?monitoring.?insight.?enabled.orValue(self.?monitoring.?insight.hasValue())"
-
-
-def _has_insight(spec: Object) -> bool:
-    insight = nested_field(spec, "monitoring", "insight")
-    return is_object(insight) and insight.get("enabled") is not False
-
-
 NO_INSIGHT: Final = field_rule(
     "spec",
     "monitoring.insight",
-    lambda spec: not has_extstore(spec) or not _has_insight(spec),
-    f"{_UNSET_IN_SPEC} || !{_INSIGHT}",
+    lambda spec: not has_extstore(spec) or not watches(spec),
+    f"{_UNSET_IN_SPEC} || !{WATCHES_CEL}",
     f"must not be enabled with {_SECTION}, because memcached does not report the items that leave the disk; remove it",
 )
 
@@ -209,7 +202,10 @@ _CONTEXT: Final = "podTemplate.spec.securityContext"
 
 def _can_write(spec: Object) -> bool:
     context = nested_field(spec, *_CONTEXT.split("."))
-    return not _uses_claims(spec) or not is_object(context) or "runAsUser" not in context or "fsGroup" in context
+    if not _uses_claims(spec) or not is_object(context):
+        return True
+    user, group, owner = (context.get(name) for name in ("runAsUser", "runAsGroup", "fsGroup"))
+    return owner is not None or (user is None and group is None)
 
 
 FS_GROUP: Final = field_rule(
@@ -218,9 +214,9 @@ FS_GROUP: Final = field_rule(
     _can_write,
     f"{_UNSET_IN_SPEC} || (has(self.cache.extstore.volume) && self.cache.extstore.volume == '{EMPTY_DIR}')"
     " || !has(self.podTemplate) || !has(self.podTemplate.spec) || !has(self.podTemplate.spec.securityContext)"
-    f" || !has(self.{_CONTEXT}.runAsUser) || has(self.{_CONTEXT}.fsGroup)",
-    f"must be set with {_SECTION} and runAsUser, because memcached otherwise cannot write to its volume; set it to "
-    "that of runAsGroup, such as 1001",
+    f" || !(has(self.{_CONTEXT}.runAsUser) || has(self.{_CONTEXT}.runAsGroup)) || has(self.{_CONTEXT}.fsGroup)",
+    f"must be set with {_SECTION} and runAsUser or runAsGroup, because memcached otherwise cannot write to its volume; "
+    "set it to that of runAsGroup, such as 1001",
 )
 
 _STORAGE: Final = "ephemeral-storage"

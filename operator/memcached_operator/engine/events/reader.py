@@ -116,7 +116,7 @@ class _State:
         before, self.entries = self.entries, {}
         for row in rows:
             entry = before.get(row.uid)
-            if entry is None or not row.images <= entry.row.images:
+            if entry is None or not row.images <= entry.row.images or row.source.fields != entry.row.source.fields:
                 entry = _Entry(row, now)
             # The images of all its containers that are late by turns.
             entry.schedule(replace(row, images=entry.row.images), now)

@@ -84,10 +84,8 @@ class PodSteps:
             return
         try:
             with self._cooldown.guard(key, _intent(step)):
-                reply = await self._write(key, step)
+                reply = await self._sent(key, step)
         except ApiError as error:
-            if error.code == NO_REPLY or error.code >= SERVER_ERRORS:
-                self._unknown.add(key)
             if error.code in CHANGED and not self._lacks_subresource(key, step, error):
                 result.requeue(RETRY_PERIOD)
                 return
@@ -112,6 +110,7 @@ class PodSteps:
                 result.fail(error, text)
                 return True
             self._unknown.discard(each)
+        if unclear:
             result.requeue(0)
             result.only_read = True
         return bool(unclear)
@@ -130,6 +129,15 @@ class PodSteps:
         return (
             error.code == 404 and bool(step.subresource) and entry is not None and entry.version == _version(step.pod)
         )
+
+    async def _sent(self, key: Key, step: PodStep) -> Object:
+        """As `_write`, and note a step whose outcome is not known."""
+        try:
+            return await self._write(key, step)
+        except ApiError as error:
+            if error.code == NO_REPLY or error.code >= SERVER_ERRORS:
+                self._unknown.add(key)
+            raise
 
     async def _write(self, key: Key, step: PodStep) -> Object:
         """Write only this version of the pod: the API server rejects the write if the pod has changed since.

@@ -5,13 +5,13 @@ volume can be provisioned for it in one about the claim.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Final
 
 from memcached_api import conditions as c
 from memcached_api.remedies import NONE, Action, Remedy, changed, corrected, lowered
-from memcached_operator.findings.creation_remedies import NAME, QUOTA, RANGE
+from memcached_operator.findings.creation_remedies import NAME, RANGE
 from memcached_operator.findings.finding import Problem
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
@@ -26,24 +26,44 @@ UNCREATED: Final = re.compile(r"ephemeral volume controller to create|was not cr
 """The scheduler's messages while a claim is not created, or one of another owner has its name (kubernetes
 pkg/scheduler/framework/plugins/volumebinding, component-helpers/storage/ephemeral)."""
 
+WAITS: Final = re.compile(r"(?i)persistent ?volume|binding volumes|was not created for pod")
+"""A part of each of the scheduler's messages about claims and volumes. There is none while one is provisioned."""
+
+OF_POD: Final = re.compile(r"ephemeral volume ([-a-z0-9]{1,63}): ")
+"""The begin of an Event about a pod (kubernetes pkg/controller/volume/ephemeral)."""
+ATTEMPT: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+"""The ID of an attempt or a request, which differs in each Event of a driver."""
+
 EXCEEDED: Final = re.compile(rf"exceeded quota: {NAME},")
 NO_CLASS: Final = re.compile(rf'storageclass\.storage\.k8s\.io "{NAME}" not found')
+NOT_OWNER: Final = re.compile(rf"PVC {NAME}/{NAME} was not created for pod ")
+CLAIMS_QUOTA: Final = re.compile(rf"exceeded quota: {NAME}, requested: \S{{0,300}}persistentvolumeclaims=")
 OUT_OF_RANGE: Final = re.compile(r" storage usage per PersistentVolumeClaim is ")
 
 
 def waiting(pods: Iterable[Pod], now: datetime) -> list[tuple[Pod, float]]:
     """The pods whose claims may be the reason why they are on no node, and the seconds, the longest first."""
-    pending = [pod for pod in pods if pod.is_active and _volumes(pod) and not pod.condition("PodScheduled").is_true]
-    found = ((pod, (now - (_created(pod, now))).total_seconds()) for pod in pending)
+    pending = [pod for pod in pods if pod.is_active and _volumes(pod) and _waits(pod)]
+    found = ((pod, (now - _created(pod, now)).total_seconds()) for pod in pending)
     return sorted(found, key=lambda entry: (-entry[1], entry[0].name))
+
+
+def _waits(pod: Pod) -> bool:
+    scheduled = pod.condition("PodScheduled")
+    return not scheduled.is_true and (not scheduled.message or bool(WAITS.search(scheduled.message)))
+
+
+def is_created(pod: Pod) -> bool:
+    """Whether the claims of a waiting pod may exist, so that Events about them say what they lack."""
+    return not UNCREATED.search(pod.condition("PodScheduled").message)
 
 
 def selector(pod: Pod) -> str:
     """The field selector of the Events that say what the claims of a pod lack."""
-    if UNCREATED.search(pod.condition("PodScheduled").message):
-        return f"involvedObject.uid={pod.metadata.uid},source=ephemeral_volume,type=Warning"
+    if not is_created(pod):
+        return f"involvedObject.uid={pod.metadata.uid},source=ephemeral_volume,reason=FailedBinding"
     claim = f"{pod.name}-{_volumes(pod)[0]}"
-    return f"involvedObject.kind=PersistentVolumeClaim,involvedObject.name={claim},type=Warning"
+    return f"involvedObject.kind=PersistentVolumeClaim,involvedObject.name={claim},reason=ProvisioningFailed"
 
 
 def problems(pods: Iterable[Pod], known: Messages, now: datetime, rules: PodRules) -> Iterator[Problem]:
@@ -56,19 +76,35 @@ def problems(pods: Iterable[Pod], known: Messages, now: datetime, rules: PodRule
         texts_of = [each for each in known.get(pod.metadata.uid, ()) if each.seen >= _created(pod, now)]
         if texts_of:
             text = max(texts_of).text
-            advice = rules.advice(_remedy(text, rules.claims))
-            problem = f"Pod {pod.name}: its volume cannot be claimed: {texts.clause(text, MAX_TEXT)}"
+            volume = OF_POD.match(text)
+            is_own = volume is None or rules.has_volume(volume[1])
+            advice = rules.advice(_remedy(text, rules.claims if is_own else ""))
+            problem = f"Pod {pod.name}: its volume cannot be claimed: {texts.clause(ATTEMPT.sub('…', text), MAX_TEXT)}"
             yield Problem(c.APPLY_FAILED, f"{problem}; {advice}" if advice else problem)
 
 
 def _remedy(text: str, section: str) -> Remedy:
-    """What a user can do. `section`: the fields of claims, `size` and `storageClassName`, in the spec."""
-    size = f"{section}.size"
-    if match := EXCEEDED.search(text):
-        return QUOTA.naming(match[1]), lowered(size)
-    if match := NO_CLASS.search(text):
-        return Action(f"create StorageClass {match[1]}"), corrected(f"{section}.storageClassName")
-    return (RANGE, changed(size)) if OUT_OF_RANGE.search(text) else NONE
+    """What a user can do. `section`: that of `size` and `storageClassName` in the spec; empty without one."""
+    found = next((actions(match, section) for pattern, actions in _REMEDIES if (match := pattern.search(text))), NONE)
+    return found if section else tuple(action for action in found if not action.fields)
+
+
+_REMEDIES: Final[tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], Remedy]], ...]] = (
+    (CLAIMS_QUOTA, lambda match, _: (_quota(match[1]), lowered("spec.size"))),
+    (EXCEEDED, lambda match, section: (_quota(match[1]), lowered(f"{section}.size"))),
+    (
+        NO_CLASS,
+        lambda match, section: (Action(f"create StorageClass {match[1]}"), corrected(f"{section}.storageClassName")),
+    ),
+    (OUT_OF_RANGE, lambda _, section: (RANGE, changed(f"{section}.size"))),
+    (NOT_OWNER, lambda match, _: (Action(f"delete PersistentVolumeClaim {match[2]} if nothing else needs it"),)),
+)
+"""What a user can do, by a part of the Event, from the section of the spec."""
+
+
+def _quota(name: str) -> Action:
+    """Raise a quota. kube-controller-manager tries again after at most 1000 s (client-go util/workqueue)."""
+    return Action(f"raise ResourceQuota {name}, which has an effect within 17 minutes, or at once for a new pod")
 
 
 def _volumes(pod: Pod) -> list[str]:

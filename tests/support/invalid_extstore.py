@@ -60,6 +60,10 @@ INVALID: Final[Table] = (
     _needs("63Mi", "64Mi"),
     _needs("79Mi", "80Mi", maxItemSize="2560Ki"),
     _needs("209Mi", "210Mi", extstore={"size": "102.5Gi"}),
+    row(
+        {"identity": "Stable", "cache": {**CACHE, "maxConnections": 31}},
+        *("spec.cache.maxConnections", "must be at least 5 times spec.cache.threads plus 12 with spec.cache.extstore"),
+    ),
     _at("monitoring.insight", {}, "must not be enabled with spec.cache.extstore", "remove it"),
     row(
         {**STABLE, "podTemplate": {"spec": {"securityContext": {"runAsUser": 11211}}}},
@@ -88,6 +92,11 @@ VALID: Final[dict[str, Spec]] = {
         "identity": "Stable",
         "cache": {"memory": "2Gi", "maxItemSize": "64Mi", "extstore": EXTSTORE},
     },
+    "a disk for items of a size with a fraction": {
+        "identity": "Stable",
+        "cache": {"memory": "2032Mi", "maxItemSize": "63.5Mi", "extstore": EXTSTORE},
+    },
+    "a disk and few connections": {"identity": "Stable", "cache": {**CACHE, "maxConnections": 32}},
     "the disk of the node": disk(volume="EmptyDir") | {"resources": {"limits": {"ephemeral-storage": "4Gi"}}},
     "the disk of the node, and a user without a group": disk(volume="EmptyDir")
     | {"podTemplate": {"spec": {"securityContext": {"runAsUser": 11211}}}},

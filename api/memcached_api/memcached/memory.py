@@ -32,6 +32,7 @@ MAX_HASHPOWER: Final = 30  # for 1.6 billion items; above them, memcached double
 BYTES_PER_BUCKET: Final = 8  # of the hash table, which has 2^hashpower buckets
 CONNECTIONS_PER_THREAD: Final = 5  # file descriptors that memcached subtracts from `-c`
 INTERNAL_CONNECTIONS: Final = 10
+EXTSTORE_CONNECTIONS: Final = 2  # one that memcached 1.6.38 and later use with a disk, and one of the agent
 INSIGHT_CONNECTIONS: Final = 2  # of the agent with `monitoring.insight`, so that a client can still connect
 
 

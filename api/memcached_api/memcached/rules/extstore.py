@@ -169,8 +169,10 @@ def _memory_message(mebibytes: str) -> str:
 
 
 _ITEM_CEL: Final = (
-    f"(has(self.maxItemSize) ? quantity(string(self.maxItemSize)).asApproximateFloat() : {memory.DEFAULT_ITEM_SIZE}.0)"
+    "double(has(self.maxItemSize) ? int(quantity(string(self.maxItemSize)).asApproximateFloat() + 0.5)"
+    f" : {memory.DEFAULT_ITEM_SIZE})"
 )
+"""Whole bytes: as a float, 63.5Mi is slightly more."""
 _SIZE_CEL: Final = "quantity(string(self.extstore.size)).asApproximateFloat()"
 _LEAST_CEL: Final = (
     f"[{extstore.MIN_CACHE}.0, {_ITEM_CEL} * {extstore.ITEMS_PER_CACHE}.0,"
@@ -187,6 +189,26 @@ ENOUGH_MEMORY: Final = Rule(
     field_path=".memory",
     inputs=("memory", "extstore.size"),
     optional_inputs=(("maxItemSize", ""),),
+)
+
+_RESERVED: Final = memory.INTERNAL_CONNECTIONS + memory.EXTSTORE_CONNECTIONS
+
+
+def _fits_client(cache: Object) -> bool:
+    if not _has_section(cache):
+        return True
+    connections, threads, *_ = memory.settings_of(cache.get("maxConnections"), cache.get("threads"), tls=False)
+    return connections >= memory.minimum_connections(threads) + memory.EXTSTORE_CONNECTIONS
+
+
+CONNECTIONS: Final = field_rule(
+    "spec.cache",
+    "maxConnections",
+    _fits_client,
+    f"{_UNSET} || self.?maxConnections.orValue({memory.DEFAULT_CONNECTIONS})"
+    f" >= {memory.CONNECTIONS_PER_THREAD} * self.?threads.orValue({memory.DEFAULT_THREADS}) + {_RESERVED}",
+    f"must be at least {memory.CONNECTIONS_PER_THREAD} times spec.cache.threads plus {_RESERVED} with {_SECTION}, for "
+    "the connections of memcached itself and of the agent; raise it",
 )
 
 NO_INSIGHT: Final = field_rule(
@@ -259,6 +281,7 @@ EXTSTORE_RULES: Final = blocking(
     ITEM_SIZE,
     MEMORY,
     ENOUGH_MEMORY,
+    CONNECTIONS,
     NO_INSIGHT,
     FS_GROUP,
     STORAGE_LIMIT,

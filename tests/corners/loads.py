@@ -12,6 +12,7 @@ from typing import Final
 
 from corners import tls
 from corners.client import Client
+from corners.disk.volume import Volume
 from corners.server import Server
 
 MEBIBYTE: Final = 2**20
@@ -53,6 +54,8 @@ class Cache:
     port: int = 0
     context: ssl.SSLContext | None = None
     """How clients connect to `port`; None: without TLS, to the port of the server."""
+    volume: Volume | None = None
+    """The volume of `extstore`."""
 
     def connections(self, count: int) -> Sequence[Client | tls.Connection]:
         """New connections, with TLS if the cache has it."""

@@ -1,13 +1,15 @@
 """The memory rule: full caches in containers of the derived limit. No process may be killed, no floor exceeded."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from corners import loads, tls, warm
 from corners.containers import Container, container
+from corners.disk import loads as disk_loads
+from corners.disk import volume
 from corners.loads import HALF, MEBIBYTE, UNREAD, Cache, Load, every_size, every_size_last, items_of, largest_items
 from corners.options import COMBINATIONS
 from corners.server import Server, started
@@ -36,7 +38,9 @@ class Case:
     @property
     def settings(self) -> str:
         """The settings in short."""
-        named = {**self.cache, "extraArgs": self.options, "clientAuth": self.tls}
+        extstore = {f"extstore.{key}": value for key, value in self.cache.get("extstore", {}).items()}
+        fields = {key: value for key, value in self.cache.items() if key != "extstore"}
+        named = {**fields, **extstore, "extraArgs": self.options, "clientAuth": self.tls}
         return " ".join(f"{key}={value}" for key, value in named.items() if value != "")
 
     @property
@@ -45,10 +49,15 @@ class Case:
         return self.cache.get("warmRestart") is True
 
     @property
+    def disk(self) -> int:
+        """The size of the volume of `extstore`, bytes; 0: without one."""
+        return int(parse_quantity(self.cache["extstore"]["size"])) if "extstore" in self.cache else 0
+
+    @property
     def container(self) -> Container:
         """The container that the operator builds."""
         served: dict[str, Any] = {"tls": tls.SPECS[self.tls]} if self.tls else {}
-        served |= {"identity": "Stable"} if self.is_warm else {}
+        served |= {"identity": "Stable"} if self.is_warm or self.disk else {}
         return container({"cache": {**self.cache, "extraArgs": OPTIONS.get(self.options, ())}, **served})
 
 
@@ -90,6 +99,7 @@ def cases() -> Iterator[Case]:
         yield Case({"memory": "2Mi", "maxConnections": 30}, load, options="most-memory")
     yield from _tls()
     yield from _warm()
+    yield from _disk()
     for memory in ("590Mi", "1180Mi", "2350Mi"):
         yield Case({"memory": memory}, every_size())
 
@@ -133,6 +143,19 @@ def _warm() -> Iterator[Case]:
     yield Case(cache, every_size(HALF, 1000))
 
 
+def _disk() -> Iterator[Case]:
+    """Caches with items on a disk. The sizes of items are those with which the buffers have 4 to 64 MiB."""
+    extstore = {"size": "1Gi", "itemAge": "0s"}
+    for memory in ("64Mi", "73Mi"):
+        yield Case({"memory": memory, "extstore": extstore}, disk_loads.small_items())
+        yield Case({"memory": memory, "extstore": extstore}, disk_loads.every_buffer_first())
+    for memory, size in (("64Mi", "2Mi"), ("128Mi", "4Mi"), ("256Mi", "8Mi"), ("2Gi", "64Mi")):
+        cache = {"memory": memory, "maxItemSize": size, "extstore": {**extstore, "size": "2Gi"}}
+        yield Case(cache, disk_loads.every_buffer())
+    cache = {"memory": "64Mi", "threads": 64, "maxConnections": 1500, "extstore": {**extstore, "threads": 64}}
+    yield Case(cache, every_size(UNREAD, 1000, 10 * KIBIBYTE))
+
+
 OPTIONS: Final[Mapping[str, Sequence[str]]] = {
     "highest": COMBINATIONS[-1],
     "most-memory": (
@@ -167,13 +190,13 @@ def measure(case: Case, version: str, root: Path) -> Measurement:
     """Run a case with a release of memcached, whose directory is `root`."""
     made = case.container
     item_size = int(parse_quantity(case.cache.get("maxItemSize", DEFAULT_ITEM_SIZE)))
-    with (
-        warm.prepared(root, made.cache) if case.is_warm else nullcontext(root) as own_root,
-        tls.prepared(own_root, case.tls) as (own_root, context),
-        started(own_root, made.command, made.local_port, made.limit) as server,
-        server.sampled(),
-    ):
-        cache = Cache(server, made.cache // MEBIBYTE, item_size, made.port, context)
+    with ExitStack() as stack:
+        own_root, context = stack.enter_context(tls.prepared(root, case.tls))
+        own_root = stack.enter_context(warm.prepared(own_root, made.cache)) if case.is_warm else own_root
+        own_root, disk = stack.enter_context(volume.prepared(own_root, case.disk)) if case.disk else (own_root, None)
+        server = stack.enter_context(started(own_root, made.command, made.local_port, made.limit))
+        stack.enter_context(server.sampled())
+        cache = Cache(server, made.cache // MEBIBYTE, item_size, made.port, context, disk)
         problem = server.problem() or _use(server, case.load, cache)
         if server.peak > made.floor and not problem:
             problem = f"used {mebibytes(server.peak)} MiB, more than the minimum limit of {mebibytes(made.floor)} MiB"

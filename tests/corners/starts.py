@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from cluster.public.releases import VERSIONS
 from corners.containers import Spec, container
+from corners.disk.volume import own_file
 from corners.server import Outcome, open_files_limits, started
 
 SETTLE_SECONDS: Final = 5.0
@@ -35,7 +36,7 @@ def problems(version: str, root: Path, starts: Mapping[str, Start]) -> dict[str,
     """Why the results of some starts, by name, are not the expected ones. `root`: the directory of the release."""
     with ExitStack() as stack:
         servers = {
-            name: stack.enter_context(started(root, container({**start.spec, "containerPort": port}).command, port))
+            name: stack.enter_context(started(root, _command(start.spec, port), port))
             for port, (name, start) in enumerate(starts.items(), FIRST_PORT)
         }
         for server in servers.values():
@@ -43,6 +44,10 @@ def problems(version: str, root: Path, starts: Mapping[str, Start]) -> dict[str,
         sleep(SETTLE_SECONDS)
         found = {name: problem(start.expected(version), *servers[name].outcome()) for name, start in starts.items()}
     return {name: reason for name, reason in found.items() if reason}
+
+
+def _command(spec: Spec, port: int) -> list[str]:
+    return own_file(container({**spec, "containerPort": port}).command, port)
 
 
 def problem(expected: Outcome, found: Outcome, reason: str) -> str:

@@ -7,12 +7,13 @@ which of both is expected, so that a limit is neither too low nor too high.
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from math import ceil
 from typing import Any, Final, NamedTuple
 
 from corners.containers import Spec
 from corners.options import ALLOWED_ITEMS, COMBINATIONS, DENIED_ITEMS
-from memcached_api.memcached import memory
+from memcached_api.memcached import extstore, memory
 from memcached_api.memcached.types import MEMCACHED
 from support.memcached import memcached
 
@@ -20,6 +21,10 @@ MEBIBYTE: Final = memory.MEBIBYTE
 KIBIBYTE: Final = 1024
 SEED: Final = 16
 RANDOM_SPECS: Final = 150
+RANDOM_DISKS: Final = 60
+NO_AUTOMOVE: Final = "-o slab_automove=0"
+DISK_ITEMS: Final = tuple(item for item in dict.fromkeys(ALLOWED_ITEMS) if item != NO_AUTOMOVE)
+"""The options that are accepted with items on a disk."""
 
 
 class Entry(NamedTuple):
@@ -40,9 +45,11 @@ def entries() -> list[Entry]:
         *_connections(),
         *_switches(),
         *_warm_restarts(),
+        *_disks(),
         *_options(),
         *_together(),
         *_random(),
+        *_random_disks(),
     ]
 
 
@@ -154,6 +161,75 @@ def _slots(entry: Entry) -> Entry:
     return entry._replace(spec={**entry.spec, "identity": "Stable"})
 
 
+def _disk(name: str, valid: bool | None, size: str = "4Gi", /, **fields: Any) -> Entry:
+    """An entry with items on a disk. Each field of the cache is its own; `extstore` has further fields of the disk."""
+    section = {"size": size, **fields.pop("extstore", {})}
+    return _slots(cache(f"disk: {name}", valid, **{"memory": "256Mi", **fields, "extstore": section}))
+
+
+def _disks() -> Iterator[Entry]:
+    yield cache("disk: without slots", False, memory="256Mi", extstore={"size": "4Gi"})
+    yield from _disk_fields()
+    yield from _disk_memory()
+    for item in DISK_ITEMS:
+        yield _disk(f"option {item}", True, extraArgs=[item])
+    for number, items in enumerate(COMBINATIONS):
+        moving = [item for item in items if item != NO_AUTOMOVE]
+        yield _disk(f"all options {number}", True, extraArgs=moving)
+        yield _disk(f"all options {number}, no automove", False, extraArgs=[*moving, NO_AUTOMOVE])
+    for threads in (1, 4, 64):
+        least = memory.minimum_connections(threads) + memory.EXTSTORE_CONNECTIONS
+        for connections, valid in ((least, True), (least - 1, False)):
+            fields = {"threads": threads, "maxConnections": connections}
+            yield _disk(f"{connections} connections, {threads} threads", valid, **fields)
+    for setting in ({"warmRestart": True}, {"evictions": False}, {"extraArgs": [NO_AUTOMOVE]}):
+        yield _disk(f"with {setting}", False, **setting)
+    for setting in ({"warmRestart": False}, {"evictions": True}, {"verbosity": 2}, {"threads": 1}, {"threads": 64}):
+        yield _disk(f"with {setting}", True, **setting)
+
+
+def _disk_fields() -> Iterator[Entry]:
+    """The fields of the disk at their limits."""
+    for size, valid in (("1Gi", True), ("1073741823", False), ("1.5Gi", True), ("2T", True), ("4Ti", True)):
+        yield _disk(size, valid, size, memory="9Gi")
+    for size in ("4398046511105", "0", "-4Gi", "4GB", ""):
+        yield _disk(f"{size!r}", False, size, memory="9Gi")
+    for threads in (-1, 0, 1, 8, 64, 65):
+        yield _disk(f"{threads} threads", 1 <= threads <= extstore.MAX_THREADS, extstore={"threads": threads})
+    for age, valid in (("0s", True), ("1s", True), ("24h", True), ("86400s", True), ("86401s", False), ("0", False)):
+        yield _disk(f"items of {age}", valid, extstore={"itemAge": age})
+    for fields, valid in (
+        ({"volume": extstore.CLAIM, "storageClassName": "fast"}, True),
+        ({"volume": extstore.EMPTY_DIR}, True),
+        ({"volume": extstore.EMPTY_DIR, "storageClassName": "fast"}, False),
+    ):
+        yield _disk(f"{fields}", valid, extstore=fields)
+
+
+def _disk_memory() -> Iterator[Entry]:
+    """The least memory for a disk, and for its items, whose size determines that of memcached's buffers."""
+    for size, text, valid in (("1Gi", "64Mi", True), ("1Gi", "65535Ki", False), ("100Gi", "205Mi", True)):
+        yield _disk(f"{size} with {text}", valid, size, memory=text)
+    yield _disk("100Gi with 204Mi", False, "100Gi", memory="204Mi")
+    for item, text in (("512Ki", 64), ("1Mi", 64), ("2Mi", 64), ("2560Ki", 80), ("4Mi", 128), ("4608Ki", 144)):
+        yield from _disk_items(item, text)
+    for item, text in (("8Mi", 256), ("8704Ki", 272), ("16Mi", 512), ("63.5Mi", 2032), ("64Mi", 2048)):
+        yield from _disk_items(item, text)
+    yield _disk("items of 64.5Mi", False, memory="4Gi", maxItemSize="64.5Mi")
+    for extra in ({}, {"threads": 64}):
+        settings = memory.Settings(disk=extstore.memory_of(Decimal(2**32), memory.MEBIBYTE, extra.get("threads")))
+        floor = ceil(memory.exact_minimum(256 * MEBIBYTE, settings))
+        for limit, valid in ((floor, True), (floor - 1, False)):
+            entry = _disk(f"{extra} in {limit}", valid, extstore=extra)
+            yield entry._replace(spec={**entry.spec, "resources": {"limits": {"memory": str(limit)}}})
+
+
+def _disk_items(item: str, least: int) -> Iterator[Entry]:
+    for mebibytes, valid in ((least, True), (least - 1, False)):
+        name = f"items of {item} with {mebibytes}Mi"
+        yield _disk(name, valid, memory=f"{mebibytes}Mi", maxItemSize=item)
+
+
 def _options() -> Iterator[Entry]:
     for item in dict.fromkeys(ALLOWED_ITEMS):
         yield cache(f"option {item}", True, extraArgs=[item])
@@ -196,3 +272,27 @@ def _random() -> Iterator[Entry]:
     for number in range(RANDOM_SPECS):
         values = {name: chosen.choice(choices) for name, choices in CHOICES.items()}
         yield cache(f"random {number}", None, **{name: each for name, each in values.items() if each is not None})
+
+
+DISK_CHOICES: Final[Mapping[str, Sequence[Any]]] = {
+    "size": ("1Gi", "1500M", "100Gi", "4Ti"),
+    "itemAge": ("0s", "24h", None),
+    "threads": (1, 64, None),
+}
+
+
+def _random_disks() -> Iterator[Entry]:
+    """Combinations of values of the disk and of the cache, most of them valid; the same ones in every run."""
+    chosen = random.Random(SEED)  # noqa: S311 (not for security)
+    for number in range(RANDOM_DISKS):
+        section = {name: each for name in DISK_CHOICES if (each := chosen.choice(DISK_CHOICES[name])) is not None}
+        values = {
+            "memory": chosen.choice(("64Mi", "2Gi", "9Gi", "9Gi")),
+            "maxItemSize": chosen.choice((None, None, "512Ki", "2Mi", "3.5Mi", "64Mi")),
+            "maxConnections": chosen.choice((None, 332, 1024, 5000)),
+            "threads": chosen.choice((None, 1, 64)),
+            "verbosity": chosen.choice((None, 2)),
+            "extraArgs": chosen.sample(DISK_ITEMS, 4),
+        }
+        fields = {name: each for name, each in values.items() if each is not None}
+        yield _disk(f"random {number}", None, str(section.pop("size")), extstore=section, **fields)

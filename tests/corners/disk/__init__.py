@@ -1,0 +1,1 @@
+"""Tests with `spec.cache.extstore`: items on a disk."""

@@ -1,5 +1,6 @@
 """Caches for the dashboards: memcached processes with their agents, under the names that their pods would have."""
 
+import os
 import shutil
 import time
 from collections.abc import Generator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from cluster.public import releases
 from corners import server
 from corners.server import Server
+from memcached_operator.memcached.desired.extstore import FILE, PATH
 from support.memcacheds import memcached_root
 from support.pki import CA
 from support.ports import free_port
@@ -21,6 +23,8 @@ MIB = 8
 """Memory of each memcached for items, so that a load of minutes fills it."""
 CERTIFICATE_DAYS = 47
 GATE = "hitRatio=60,timeout=900,minRequests=100"
+DISK = f"ext_path={FILE}:64m,ext_page_size=8,ext_wbuf_size=2,ext_item_age=0"
+"""A disk that a load of minutes fills. The sizes of pages and buffers are the smallest ones."""
 RESTART_SECONDS = 2.5
 """Between the end of a memcached and its next start: its clock then shows that it has lost its items."""
 
@@ -31,7 +35,8 @@ class Cache:
 
     `keys`: different keys of the gets. `crowds`: now and then, more clients than the limit allows connect.
     `evictions`: `spec.cache.evictions`; without them, a full cache refuses items. `factor`: of the sizes of items. With
-    large items, the evicted ones soon have several times the size of the memory, as predictions need.
+    large items, the evicted ones soon have several times the size of the memory, as predictions need. `disk`: has
+    `spec.cache.extstore`, which excludes predictions.
     """
 
     namespace: str
@@ -45,6 +50,7 @@ class Cache:
     crowds: bool = False
     evictions: bool = True
     factor: int = 1
+    disk: bool = False
 
 
 CACHES = (
@@ -52,6 +58,7 @@ CACHES = (
     Cache("shop", "catalog", ("6c9f8d5b47-x2k8v", "6c9f8d5b47-7wq5m"), 150, 40000, limit=400, crowds=True),
     Cache("search", "results", ("74b8c5f9d6-zt4jl",), 80, 40000, evictions=False),
     Cache("search", "prices-eu", ("0", "1"), 300, 20000, slots=True, factor=12),
+    Cache("search", "images", ("0",), 150, 9000, slots=True, factor=12, disk=True),
 )
 
 
@@ -109,7 +116,8 @@ def _pod(release: Path, directory: Path, cache: Cache, name: str) -> Generator[P
     shutil.copytree(release, root)
     words = [releases.PROGRAM, "-t", "2", "-m", str(MIB), "-c", str(cache.limit), "-I", "512k"]
     words += [] if cache.evictions else ["-M"]
-    flags = ["--insight"]
+    flags = [f"--extstore-volume={_volume(root)}"] if cache.disk else ["--insight"]
+    words += ["-o", DISK] if cache.disk else []
     if cache.tls:
         files = _certificate(directory, root)
         words += ["-l", f"127.0.0.1:{tls_port},notls:127.0.0.1:{port}", "-Z"]
@@ -124,6 +132,14 @@ def _pod(release: Path, directory: Path, cache: Cache, name: str) -> Generator[P
         pod = Pod(cache, name, port, agent, root, words, stack)
         pod.start()
         yield pod
+
+
+def _volume(root: Path) -> Path:
+    """The directory of extstore's file, below memcached's root directory."""
+    volume = root / PATH.lstrip("/")
+    volume.mkdir()
+    os.chown(volume, server.USER, server.USER)
+    return volume
 
 
 def _certificate(directory: Path, root: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dashboards import caches
+from dashboards import caches, disk
 from dashboards.grafana import CONNECTIONS, Column, Dashboard, Rows, Unit, Variable, graph, stat, table
 from dashboards.selectors import CACHE, ONE_CACHE, SELECTED, SUFFIX, rate, summed
 from memcached_operator.memcached.alerts.caches import weighted
@@ -147,6 +147,7 @@ ROWS: Final[Rows] = {
             },
         ),
     ],
+    "Disk": disk.row(),
 }
 DASHBOARD: Final = Dashboard(
     "memcached-cache",

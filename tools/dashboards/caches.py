@@ -7,13 +7,21 @@ from dashboards.selectors import AGENT, SELECTED, false, rate
 from memcached_operator.memcached.alerts import caches
 
 GETS: Final = rate("memcached_commands_total", caches.GETS)
-HITS: Final = f"""{rate("memcached_commands_total", f'{caches.GETS},status="hit"')} or -{rate(caches.LOST)}"""
+LOST: Final = caches.LOST
+FOUND: Final = f'{caches.GETS},status="hit"'
+"""Conditions of the gets that memcached counts as hits: it found the key in memory."""
+HITS: Final = f"{rate('memcached_commands_total', FOUND)} or -{rate(LOST)}"
 """Two vectors without a common series: the second one has the gets that the first one should not count."""
 EVICTIONS: Final = rate("memcached_items_evicted_total")
 REFUSED: Final = rate("memcached_connections_rejected_total")
 ITEMS: Final = f"(memcached_agent_items_bytes{{{SELECTED}}} or memcached_current_bytes{{{SELECTED}}})"
 """Bytes of the items in memory. The second metric, of earlier agents, includes those that extstore has on a disk."""
 MEMORY: Final = f"{ITEMS} / memcached_limit_bytes{{{SELECTED}}}"
+DISK: Final = (
+    f"memcached_extstore_pages_used{{{SELECTED}}}"
+    f" / (memcached_extstore_pages_used{{{SELECTED}}} + memcached_extstore_pages_free{{{SELECTED}}})"
+)
+"""The used share of the file of extstore. Only servers with extstore have these metrics."""
 CONNECTIONS: Final = f"memcached_current_connections{{{SELECTED}}} / memcached_agent_usable_connections{{{SELECTED}}}"
 EVICTED_AGE: Final = (
     f"memcached_slab_items_evicted_time_seconds{{{SELECTED}}} and ({rate('memcached_slab_items_evicted_total')} > 0)"

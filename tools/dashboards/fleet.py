@@ -18,6 +18,7 @@ def top(expr: str, *, lowest: bool = False) -> dict[str, str]:
 
 HIT_RATIO: Final = f"{per_cache('sum', caches.HITS)} / ({per_cache('sum', caches.GETS)} > 0)"
 MEMORY: Final = per_cache("max", caches.MEMORY)
+DISK: Final = per_cache("max", caches.DISK)
 USED_CONNECTIONS: Final = per_cache("max", caches.CONNECTIONS)
 EVICTIONS: Final = per_cache("sum", caches.EVICTIONS)
 REQUESTS: Final = per_cache("sum", rate("memcached_commands_total"))
@@ -37,14 +38,15 @@ ROWS: Final[Rows] = {
         *caches.health(),
         table(
             "Caches",
-            "One line per Memcached; the name opens its dashboard. Memory and connections are those of the fullest "
-            "server.",
+            "One line per Memcached; the name opens its dashboard. Memory, disk and connections are those of the "
+            "fullest server. The disk is that of `spec.cache.extstore`.",
             ("namespace", "cache"),
             (
                 Column("Servers", per_cache("count", f"memcached_up{{{SELECTED}}}")),
                 Column("Not replying", MISSING, thresholds=PROBLEMS),
                 Column("Hit ratio", HIT_RATIO, Unit.SHARE),
                 Column("Memory", MEMORY, Unit.SHARE),
+                Column("Disk", DISK, Unit.SHARE),
                 Column("Connections", USED_CONNECTIONS, Unit.SHARE, CONNECTIONS),
                 Column("Evictions", EVICTIONS, Unit.ITEMS),
                 Column("Requests", REQUESTS, Unit.REQUESTS),

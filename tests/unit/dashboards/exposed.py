@@ -5,6 +5,7 @@ from typing import cast
 
 from prometheus_client import CollectorRegistry
 
+from memcached_agent.extstore import families as extstore
 from memcached_agent.insight import families as insight
 from memcached_agent.metrics import agent, arguments, connections, families, memory, proxy, reloads, restarts, warm
 from memcached_agent.metrics.exposition import Metric
@@ -17,8 +18,14 @@ SERIES = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
 
 def agent_metrics() -> set[str]:
     """The metrics of the agent: its constants, and the tables of memcached's statistics."""
-    modules = (agent, arguments, connections, families, insight, memory, proxy, reloads, restarts, warm)
-    return {each.name for module in modules for value in vars(module).values() for each in _metrics(value)}
+    modules = (agent, arguments, connections, extstore, families, insight, memory, proxy, reloads, restarts, warm)
+    found = {each for module in modules for value in vars(module).values() for each in _metrics(value)}
+    return {name for each in found for name in _series(each)}
+
+
+def _series(metric: Metric) -> list[str]:
+    """The names of a metric of the agent, whose counters have their full names."""
+    return [f"{metric.name}{end}" for end in (SERIES["histogram"] if metric.type == "histogram" else ("",))]
 
 
 def _metrics(value: object) -> Iterator[Metric]:

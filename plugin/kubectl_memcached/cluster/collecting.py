@@ -14,6 +14,7 @@ from kubectl_memcached.model.family import WORKLOADS, Family, family
 from kubectl_memcached.model.objects import RESOURCE, Object, selector, text
 from kubectl_memcached.model.pods import AGENT, MEMCACHED, Pod
 from kubectl_memcached.model.redaction import redacted
+from kubectl_memcached.model.statistics.replies import EXTSTORE
 
 CHILDREN: Final = (
     *WORKLOADS,
@@ -145,7 +146,10 @@ def _log(kubectl: Kubectl, pod: Pod, container: str, previous: bool) -> str:
 
 def _stats(opened: Session) -> str:
     with opened.memcached() as memcached:
-        return "".join(f"{command}\n{memcached.lines(command)}\n".replace("\r\n", "\n") for command in STATS)
+        replies = {command: memcached.lines(command) for command in STATS}
+        if EXTSTORE in replies["stats"]:
+            replies["stats extstore"] = memcached.lines("stats extstore")
+    return "".join(f"{command}\n{reply}\n".replace("\r\n", "\n") for command, reply in replies.items())
 
 
 def _json(content: Any) -> str:

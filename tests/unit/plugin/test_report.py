@@ -175,9 +175,9 @@ def read(file: Path) -> dict[str, str]:
 
 def test_report_of_a_cache_with_passwords(world: World, run: Run, tmp_path: Path) -> None:
     slabs = "STAT 1:chunk_size 96\r\nEND\r\n"
-    world.use(
-        memcached({"auth": AUTH, "monitoring": {}}), stats=stats(), settings=SETTINGS, items="END\r\n", slabs=slabs
-    )
+    disk, pages = stats(extstore_limit_maxbytes=2**30), "STAT 0:bucket 4\r\nEND\r\n"
+    cr = memcached({"auth": AUTH, "monitoring": {}})
+    world.use(cr, stats=disk, settings=SETTINGS, items="END\r\n", slabs=slabs, extstore=pages)
     world.kubectl.objects |= {"secret": [secret("web:hunter2\n")], **workloads(world.cr)}
     world.kubectl.outputs |= {"logs sessions-0 memcached": LOG, "version ": "Client Version: v1.32.0"}
     for obj in world.pods:
@@ -193,6 +193,7 @@ def test_report_of_a_cache_with_passwords(world: World, run: Run, tmp_path: Path
     files = read(file)
     assert result.code == 0
     assert "chunk_size 96" in files["stats/sessions-1.txt"]
+    assert "stats extstore\nSTAT 0:bucket 4\n" in files["stats/sessions-1.txt"]
     assert files["logs/sessions-0-memcached.log"] == f"{REDACTED}\n"
     assert {"memcached.json", "pods.json", "events.json", "agent/sessions-0-metrics.txt"} <= files.keys()
     assert "nodes.json: You may not read node node-1" in files["README.txt"]

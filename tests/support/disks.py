@@ -31,7 +31,7 @@ def fail(found: Path) -> None:
 
 
 def storage_class(name: str) -> Object:
-    """A class of volumes that are bound when a pod needs them, and that nobody provisions."""
+    """A class without a driver, whose volumes are bound when a pod needs them."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

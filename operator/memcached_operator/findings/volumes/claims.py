@@ -30,7 +30,7 @@ WAITS: Final = re.compile(r"(?i)persistent ?volume|binding volumes|was not creat
 """A part of each of the scheduler's messages about claims and volumes. There is none while one is provisioned."""
 
 OF_POD: Final = re.compile(r"ephemeral volume ([-a-z0-9]{1,63}): ")
-"""The begin of an Event about a pod (kubernetes pkg/controller/volume/ephemeral)."""
+"""The beginning of an Event about a pod (kubernetes pkg/controller/volume/ephemeral)."""
 ATTEMPT: Final = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 """The ID of an attempt or a request, which differs in each Event of a driver."""
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from support import disks, kube
+from support import disks, file_systems, kube
 from support.kube import Object, eventually, kubectl
 from support.memcached import (
     SMALL,
@@ -151,12 +151,12 @@ def test_memcached_does_not_serve_from_a_disk_that_refuses_writes(
     namespace: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """The volume is an ext4 file system, which the kernel makes read-only after an error."""
-    with disks.device(tmp_path / "image", GIB) as device, storage(namespace, device):
+    with file_systems.device(tmp_path / "image", GIB) as device, storage(namespace, device):
         kube.apply(cache(namespace, storageClassName=namespace))
         wait_until_ready(namespace)
         (pod,) = pods_of(namespace)
         fill(address_of(pod))
-        disks.fail(device)
+        file_systems.fail(device)
         begun = time.monotonic()
         eventually(lambda: not serves(pod), STOPPED, "memcached has ended")
         record_property("seconds until memcached has ended", round(time.monotonic() - begun, 1))

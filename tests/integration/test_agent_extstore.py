@@ -1,7 +1,6 @@
 """The agent stops a real memcached whose disk refuses writes: the volume is an ext4 file system of its own."""
 
 import itertools
-import os
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -11,12 +10,11 @@ from typing import Final
 import pytest
 
 from cluster.public import releases
-from cluster.public.programs import find, install
 from corners import server
 from corners.client import Client
 from corners.server import Server
 from integration.reloading import Machine, machine
-from support import programs
+from support import file_systems
 from support.kube import eventually
 from support.memcacheds import RELEASES
 from support.ports import free_port
@@ -49,36 +47,21 @@ class Volume:
     @contextmanager
     def mounted(self, size: int = IMAGE_SIZE) -> Generator[None]:
         """Make the file system and mount it during the block. After an error, the kernel makes it read-only."""
-        with self._image.open("wb") as image:
-            image.truncate(size)
-        programs.output(["mkfs.ext4", "-q", "-m0", self._image])
-        programs.output(["mount", "-o", "loop,errors=remount-ro", self._image, self.path])
-        try:
-            os.chown(self.path, server.USER, server.USER)
+        with file_systems.mounted(self._image, self.path, size, server.USER):
             yield
-        finally:
-            programs.output(["umount", self.path])
 
-    @contextmanager
-    def frozen(self) -> Generator[None]:
+    def frozen(self) -> AbstractContextManager[None]:
         """Let each write wait during the block."""
-        programs.output(["fsfreeze", "--freeze", self.path])
-        try:
-            yield
-        finally:
-            programs.output(["fsfreeze", "--unfreeze", self.path])
+        return file_systems.frozen(self.path)
 
     def fail(self) -> None:
-        """Let the kernel report an error of the file system. It has a switch for tests of programs."""
-        number = self.path.stat().st_dev
-        device = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve().name
-        Path(f"/sys/fs/ext4/{device}/trigger_fs_error").write_text("a test\n")
+        """Let the kernel report an error of the file system."""
+        file_systems.fail(file_systems.device_of(self.path))
 
 
 @pytest.fixture(params=RELEASES)
 def node(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
     """A machine with a release of memcached."""
-    install([] if find("mkfs.ext4") else ["e2fsprogs"])
     return machine(request.param, tmp_path)
 
 

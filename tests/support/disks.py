@@ -1,33 +1,12 @@
-"""Disks for items: devices in images, StorageClasses and volumes of the node."""
+"""Disks for items: StorageClasses and volumes of the node."""
 
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from cluster.public.programs import find, install
-from support import kube, programs
+from support import kube
 from support.kube import Object
 
 HOSTNAME: Final = "kubernetes.io/hostname"
-
-
-@contextmanager
-def device(image: Path, size: int) -> Generator[Path]:
-    """A block device of `size` bytes in an image during the block."""
-    install([] if find("mkfs.ext4") else ["e2fsprogs"])
-    with image.open("wb") as file:
-        file.truncate(size)
-    found = Path(programs.output(["losetup", "--find", "--show", image]).strip())
-    try:
-        yield found
-    finally:
-        programs.output(["losetup", "--detach", found])
-
-
-def fail(found: Path) -> None:
-    """Let the kernel report an error of the ext4 file system of a device. It has a switch for tests of programs."""
-    Path(f"/sys/fs/ext4/{found.name}/trigger_fs_error").write_text("a test\n")
 
 
 def storage_class(name: str) -> Object:

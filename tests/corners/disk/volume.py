@@ -2,16 +2,15 @@
 
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from cluster.public.programs import find, install
-from cluster.shell import run
 from corners.server import USER, copy_root
 from memcached_operator.memcached.desired.extstore import FILE, PATH
+from support import file_systems
 
 IMAGE: Final = "image"
 
@@ -22,14 +21,9 @@ class Volume:
 
     path: Path
 
-    @contextmanager
-    def frozen(self) -> Generator[None]:
+    def frozen(self) -> AbstractContextManager[None]:
         """Let every write to the disk wait during the block."""
-        run(["fsfreeze", "--freeze", self.path])
-        try:
-            yield
-        finally:
-            run(["fsfreeze", "--unfreeze", self.path])
+        return file_systems.frozen(self.path)
 
 
 def own_file(command: Sequence[str], number: int) -> list[str]:
@@ -53,15 +47,7 @@ def directory(root: Path) -> Generator[Path]:
 @contextmanager
 def prepared(root: Path, size: int) -> Generator[tuple[Path, Volume]]:
     """A copy of a server's root directory with a file system of so many bytes, which can be frozen."""
-    install([] if find("mkfs.ext4") else ["e2fsprogs"])
     with directory(root) as copy:
-        image, target = copy / IMAGE, copy / PATH.lstrip("/")
-        with image.open("wb") as file:
-            file.truncate(size)
-        run(["mkfs.ext4", "-q", "-m0", image])
-        run(["mount", "-o", "loop", image, target])
-        try:
-            os.chown(target, USER, USER)
+        target = copy / PATH.lstrip("/")
+        with file_systems.mounted(copy / IMAGE, target, size, USER):
             yield copy, Volume(target)
-        finally:
-            run(["umount", target])

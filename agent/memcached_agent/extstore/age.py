@@ -4,13 +4,12 @@ import logging
 from typing import Final
 
 from memcached_agent.memcached.client import MemcachedClient
-from memcached_agent.pod.annotations import MAX_QUOTED, PREFIX
+from memcached_agent.pod.annotations import whole_number
 from memcached_agent.pod.files import ProblemLog
 
 log = logging.getLogger(__name__)
 
 NAME: Final = "item-age"
-ANNOTATION: Final = f"{PREFIX}{NAME}"
 NEVER: Final = 2**32 - 1
 """Seconds. memcached's default, with which it moves items only when memory is nearly full."""
 SETTING: Final = "ext_item_age"
@@ -18,11 +17,7 @@ SETTING: Final = "ext_item_age"
 
 def parse_age(value: str) -> int:
     """The seconds in the annotation. Raises ValueError, with one sentence, if it is invalid."""
-    is_number = value.isascii() and value.isdecimal() and len(value) <= len(str(NEVER))
-    if not is_number or int(value) > NEVER:
-        text = f"the annotation {ANNOTATION} is invalid and has no effect: {value[:MAX_QUOTED]!r}"
-        raise ValueError(f"{text}; use whole seconds from 0 to {NEVER}")
-    return int(value)
+    return whole_number(NAME, value, 0, NEVER, "seconds")
 
 
 class ItemAge:

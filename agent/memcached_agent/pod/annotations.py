@@ -10,6 +10,18 @@ MAX_QUOTED: Final = 64
 _START: Final = PREFIX.encode()
 
 
+def whole_number(name: str, value: str, lowest: int, highest: int, unit: str) -> int:
+    """The number in the value of an annotation. Raises ValueError, with one sentence, if it is invalid.
+
+    `name`: without PREFIX. `unit`: in words, for the sentence.
+    """
+    is_number = value.isascii() and value.isdecimal() and len(value) <= len(str(highest))
+    if not is_number or not lowest <= int(value) <= highest:
+        text = f"the annotation {PREFIX}{name} is invalid and has no effect: {value[:MAX_QUOTED]!r}"
+        raise ValueError(f"{text}; use whole {unit} from {lowest} to {highest}")
+    return int(value)
+
+
 def find(pieces: Iterable[bytes], names: Collection[str]) -> dict[str, str]:
     """The values of these annotations, whose names are without PREFIX. What the file does not have is left out.
 

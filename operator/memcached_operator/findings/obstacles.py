@@ -23,12 +23,13 @@ CLAIM_PERIOD: Final = timedelta(seconds=15)
 """The same for the claims of a pod: a new one is bound within some seconds, also after the claim of the pod that it
 replaces is deleted."""
 
+UNCREATED_CLAIM: Final = "ephemeral volume controller to create|was not created for pod"
 CLAIMS: Final = re.compile(
-    r"ephemeral volume controller to create|was not created for pod|unbound immediate PersistentVolumeClaims|"
-    r"persistentvolumeclaim \S{1,300} is being deleted"
+    rf"{UNCREATED_CLAIM}|unbound immediate PersistentVolumeClaims|persistentvolumeclaim \S{{1,300}} is being deleted"
 )
-"""The scheduler's messages while claims are not created or not bound (kubernetes
-pkg/scheduler/framework/plugins/volumebinding, component-helpers/storage/ephemeral)."""
+"""The scheduler's messages while a claim is not created, or one of another owner has its name, and all about claims
+that are not created or not bound (kubernetes pkg/scheduler/framework/plugins/volumebinding,
+component-helpers/storage/ephemeral)."""
 
 MAX_NAMES: Final = 3
 """Maximum names of gates or finalizers in a message."""

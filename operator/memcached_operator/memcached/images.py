@@ -7,8 +7,10 @@ from memcached_api.image import repository, variant
 from memcached_api.images import Images
 from memcached_api.known_problems import corrected, known_problems, sentence, text
 from memcached_api.memcached.agent import asks_for_agent
+from memcached_api.memcached.rules.extstore import has_extstore
+from memcached_api.memcached.rules.warm_restart import is_warm
 from memcached_api.memcached.types import MemcachedSpec, needs_agent, restarts_warm
-from memcached_api.values import is_object, nested_field
+from memcached_api.values import is_object
 from memcached_operator.kube.resource import Object
 from memcached_operator.parts import images
 from memcached_operator.parts.images import Chosen, ImageCounts
@@ -45,6 +47,5 @@ def image_counts(cr: Object, running: str, defaults: Images) -> ImageCounts:
 
 def _has_problems(spec: Mapping[str, Any], image: str) -> bool:
     """Whether an image has known problems for a cache with this spec, which is not decoded, and may be invalid."""
-    auth, warm = is_object(spec.get("auth")), nested_field(spec, "cache", "warmRestart") is True
-    disk = is_object(nested_field(spec, "cache", "extstore"))
-    return bool(known_problems(image, auth=auth, warm_restart=warm, extstore=disk))
+    auth, warm = is_object(spec.get("auth")), is_warm(spec)
+    return bool(known_problems(image, auth=auth, warm_restart=warm, extstore=has_extstore(spec)))

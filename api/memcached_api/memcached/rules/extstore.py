@@ -1,6 +1,6 @@
 """The rules about `spec.cache.extstore`, each in Python and in CEL."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from math import ceil
 from typing import Any, Final
@@ -33,6 +33,13 @@ def _has_section(cache: Object) -> bool:
 
 def _uses_claims(spec: Object) -> bool:
     return has_extstore(spec) and nested_field(spec, "cache", "extstore", "volume") != EMPTY_DIR
+
+
+def _beside(field: str, holds: Callable[[Object], bool], cel: str, message: str) -> Rule:
+    """A rule about a field of `spec.cache` beside the section. `cel`: for a cache that has it."""
+    return field_rule(
+        "spec.cache", field, lambda cache: not _has_section(cache) or holds(cache), f"{_UNSET} || {cel}", message
+    )
 
 
 ONLY_STABLE: Final = field_rule(
@@ -77,19 +84,17 @@ THREADS: Final = range_rule(
     f"{_SECTION}.threads", 1, extstore.MAX_THREADS, f"; the default is {extstore.DEFAULT_THREADS}"
 )
 
-NO_WARM_RESTART: Final = field_rule(
-    "spec.cache",
+NO_WARM_RESTART: Final = _beside(
     "warmRestart",
-    lambda cache: not _has_section(cache) or cache.get("warmRestart") is not True,
-    f"{_UNSET} || !has(self.warmRestart) || !self.warmRestart",
+    lambda cache: cache.get("warmRestart") is not True,
+    "!has(self.warmRestart) || !self.warmRestart",
     f"must not be true with {_SECTION}, because memcached cannot take over items on a disk; remove one of the two",
 )
 
-EVICTIONS: Final = field_rule(
-    "spec.cache",
+EVICTIONS: Final = _beside(
     "evictions",
-    lambda cache: not _has_section(cache) or cache.get("evictions") is not False,
-    f"{_UNSET} || !has(self.evictions) || self.evictions",
+    lambda cache: cache.get("evictions") is not False,
+    "!has(self.evictions) || self.evictions",
     f"must not be false with {_SECTION}, because memcached then rejects items although the disk has room; remove it",
 )
 
@@ -117,23 +122,17 @@ AUTOMOVE: Final = Rule(
 
 _LARGEST: Final = memory.mebibytes_text(extstore.MAX_ITEM_SIZE)
 
-ITEM_SIZE: Final = field_rule(
-    "spec.cache",
+ITEM_SIZE: Final = _beside(
     "maxItemSize",
-    lambda cache: (
-        not _has_section(cache)
-        or cache.get("maxItemSize") is None
-        or parse_quantity(cache["maxItemSize"]) <= extstore.MAX_ITEM_SIZE
-    ),
-    f"{_UNSET} || !has(self.maxItemSize) || quantity(string(self.maxItemSize)).compareTo(quantity('{_LARGEST}')) <= 0",
+    lambda cache: cache.get("maxItemSize") is None or parse_quantity(cache["maxItemSize"]) <= extstore.MAX_ITEM_SIZE,
+    f"!has(self.maxItemSize) || quantity(string(self.maxItemSize)).compareTo(quantity('{_LARGEST}')) <= 0",
     f"must be at most {_LARGEST} with {_SECTION}, the size of the pages of memcached's file; lower it",
 )
 
-MEMORY: Final = field_rule(
-    "spec.cache",
+MEMORY: Final = _beside(
     "memory",
-    lambda cache: not _has_section(cache) or cache.get("memory") is not None,
-    f"{_UNSET} || has(self.memory)",
+    lambda cache: cache.get("memory") is not None,
+    "has(self.memory)",
     f"must be set with {_SECTION}, because the keys of all items on the disk are in memory; set at least "
     f"{memory.mebibytes_text(extstore.MIN_CACHE)}",
 )
@@ -195,17 +194,14 @@ _RESERVED: Final = memory.INTERNAL_CONNECTIONS + memory.EXTSTORE_CONNECTIONS
 
 
 def _fits_client(cache: Object) -> bool:
-    if not _has_section(cache):
-        return True
     connections, threads, *_ = memory.settings_of(cache.get("maxConnections"), cache.get("threads"), tls=False)
     return connections >= memory.minimum_connections(threads) + memory.EXTSTORE_CONNECTIONS
 
 
-CONNECTIONS: Final = field_rule(
-    "spec.cache",
+CONNECTIONS: Final = _beside(
     "maxConnections",
     _fits_client,
-    f"{_UNSET} || self.?maxConnections.orValue({memory.DEFAULT_CONNECTIONS})"
+    f"self.?maxConnections.orValue({memory.DEFAULT_CONNECTIONS})"
     f" >= {memory.CONNECTIONS_PER_THREAD} * self.?threads.orValue({memory.DEFAULT_THREADS}) + {_RESERVED}",
     f"must be at least {memory.CONNECTIONS_PER_THREAD} times spec.cache.threads plus {_RESERVED} with {_SECTION}, for "
     "the connections of memcached itself and of the agent; raise it",

@@ -13,6 +13,7 @@ from memcached_api import conditions as c
 from memcached_api.remedies import NONE, Action, Remedy, changed, corrected, lowered
 from memcached_operator.findings.creation_remedies import NAME, RANGE
 from memcached_operator.findings.finding import Problem
+from memcached_operator.findings.obstacles import UNCREATED_CLAIM
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import texts
 from memcached_operator.kube.times import past_time
@@ -22,10 +23,7 @@ from memcached_operator.world.snapshot import Messages
 MAX_TEXT: Final = 600
 """Characters of an Event that are reported. Anyone who can create Events can write it."""
 
-UNCREATED: Final = re.compile(r"ephemeral volume controller to create|was not created for pod")
-"""The scheduler's messages while a claim is not created, or one of another owner has its name (kubernetes
-pkg/scheduler/framework/plugins/volumebinding, component-helpers/storage/ephemeral)."""
-
+UNCREATED: Final = re.compile(UNCREATED_CLAIM)
 WAITS: Final = re.compile(r"(?i)persistent ?volume|binding volumes|was not created for pod")
 """A part of each of the scheduler's messages about claims and volumes. There is none while one is provisioned."""
 
@@ -43,12 +41,13 @@ OUT_OF_RANGE: Final = re.compile(r" storage usage per PersistentVolumeClaim is "
 
 def waiting(pods: Iterable[Pod], now: datetime) -> list[tuple[Pod, float]]:
     """The pods whose claims may be the reason why they are on no node, and the seconds, the longest first."""
-    pending = [pod for pod in pods if pod.is_active and _volumes(pod) and _waits(pod)]
-    found = ((pod, (now - _created(pod, now)).total_seconds()) for pod in pending)
+    found = ((pod, (now - _created(pod, now)).total_seconds()) for pod in pods if _waits(pod))
     return sorted(found, key=lambda entry: (-entry[1], entry[0].name))
 
 
 def _waits(pod: Pod) -> bool:
+    if not pod.is_active or not _volumes(pod):
+        return False
     scheduled = pod.condition("PodScheduled")
     return not scheduled.is_true and (not scheduled.message or bool(WAITS.search(scheduled.message)))
 
@@ -68,19 +67,20 @@ def selector(pod: Pod) -> str:
 
 def problems(pods: Iterable[Pod], known: Messages, now: datetime, rules: PodRules) -> Iterator[Problem]:
     """One problem for the newest Event about the claims of each pod, in the order of the pods' names."""
-    late = {pod.metadata.uid for pod, _ in waiting(pods, now)}
-    for pod in by_name(pods):
-        if pod.metadata.uid not in late:
-            continue
+    for pod in by_name(pod for pod in pods if known.get(pod.metadata.uid) and _waits(pod)):
         # An earlier pod of this name had a claim of the same name.
-        texts_of = [each for each in known.get(pod.metadata.uid, ()) if each.seen >= _created(pod, now)]
-        if texts_of:
-            text = max(texts_of).text
-            volume = OF_POD.match(text)
-            is_own = volume is None or rules.has_volume(volume[1])
-            advice = rules.advice(_remedy(text, rules.claims if is_own else ""))
-            problem = f"Pod {pod.name}: its volume cannot be claimed: {texts.clause(ATTEMPT.sub('…', text), MAX_TEXT)}"
-            yield Problem(c.APPLY_FAILED, f"{problem}; {advice}" if advice else problem)
+        found = [each for each in known[pod.metadata.uid] if each.seen >= _created(pod, now)]
+        if found:
+            yield Problem(c.APPLY_FAILED, _message(pod, max(found).text, rules))
+
+
+def _message(pod: Pod, text: str, rules: PodRules) -> str:
+    """What the newest Event about the claims of a pod says, with a remedy."""
+    volume = OF_POD.match(text)
+    is_own = volume is None or rules.has_volume(volume[1])
+    advice = rules.advice(_remedy(text, rules.claims if is_own else ""))
+    problem = f"Pod {pod.name}: its volume cannot be claimed: {texts.clause(ATTEMPT.sub('…', text), MAX_TEXT)}"
+    return f"{problem}; {advice}" if advice else problem
 
 
 def _remedy(text: str, section: str) -> Remedy:

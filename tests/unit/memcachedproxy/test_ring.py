@@ -7,7 +7,7 @@ import pytest
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.resolved import settings
 from memcached_api.memcachedproxy.types import decode_spec
-from memcached_operator.memcachedproxy.desired.routes import routes
+from memcached_operator.memcachedproxy.desired.routes import Phase, phase_routes, routes
 from memcached_operator.memcachedproxy.references import Slots
 from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
 from unit.builders import memcachedproxy
@@ -56,6 +56,21 @@ def test_routes_of_the_first_slots() -> None:
         '".cache.test.svc.cluster.local.", port = "11300" } end\n'
         "pools{ main = { backends = main } }\n"
         'routes{ default = route_direct{ child = "main" } }\n'
+    )
+
+
+def test_routes_of_a_phase_have_a_pool_for_each_size() -> None:
+    options = settings(decode_spec(memcachedproxy()))
+    common, *_ = routes(SLOTS, 3, options, 65536).splitlines()
+    server = '{ label = "cache-" .. i, host = "cache-" .. i .. ".cache.test.svc.cluster.local.", port = "11300" }'
+    assert phase_routes(SLOTS, 3, 4, Phase.MOVE, options, 65536) == (
+        f"{common}\n"
+        "local old = {}\n"
+        f"for i = 0, 2 do old[i + 1] = {server} end\n"
+        "local new = {}\n"
+        f"for i = 0, 3 do new[i + 1] = {server} end\n"
+        "pools{ old = { backends = old }, new = { backends = new } }\n"
+        'routes{ default = route_scale{ child_old = "old", child_new = "new", old = 3, new = 4, phase = "move" } }\n'
     )
 
 

@@ -108,8 +108,12 @@ class Plan:
     """The update of the pods; None if their workload updates them, or nothing does now."""
     interventions: tuple[Intervention, ...] = ()
     """What other clients did to children."""
-    removes_named: bool = False
-    """The plan removes what pods that name the object may use. They are listed before it is applied."""
+    needs_users: bool = False
+    """The plan depends on the pods that name the object, such as because it removes what they may use. They are listed
+    before it is applied."""
+    versioned: bool = False
+    """The workload and the status are written only to the versions that the plan has seen: they are a state that
+    another leader may have changed."""
 
 
 def invalid(errors: Sequence[FieldError]) -> Plan:

@@ -189,7 +189,7 @@ class Reconciler:
         delay, relisted = None, None
         if not is_delayed:
             snapshot, relisted = await self._with_listed(kind, key, snapshot, result)
-            delay = await self._status.write(kind, key, snapshot, outcome)
+            delay = await self._status.write(kind, key, snapshot, outcome, versioned=plan.versioned)
             if self._store.entry(key) is None:  # the write has found that it was deleted: its event is no news
                 return AT_ONCE
         # A child that cannot be applied has its own delay. An earlier reconcile would only repeat its request.
@@ -342,9 +342,9 @@ class Reconciler:
             return Result()
         cr = snapshot.cr
         waiting, unknown = dict[Key, float](), ""
-        if plan.removes_named:
+        if plan.needs_users:
             waiting = self._applier.waiting_workloads(kind, cr, plan.children)
-        if plan.removes_named and not waiting:
+        if plan.needs_users and not waiting:
             try:
                 unknown = await self._find_users(key)
             except ApiError as error:
@@ -355,7 +355,9 @@ class Reconciler:
             # A child is new or has disappeared. In the second case, its owner may be deleted too.
             with self._cooldown.guard(key, cr["metadata"]["uid"]):
                 await ensure_exists(self._client, self._store, key, cr)
-        result = await self._applier.apply_all(kind, snapshot, plan.children, self._queue.failures(key), waiting)
+        result = await self._applier.apply_all(
+            kind, snapshot, plan.children, self._queue.failures(key), waiting, versioned=plan.versioned
+        )
         if unknown:
             result.block(Problem(c.WAITING_FOR_PROXIES, unknown), RELIST_PERIOD)
         self._recorder.record(cr, result.reports(is_new=not is_reported(cr)))

@@ -268,7 +268,7 @@ def test_object_that_is_being_deleted_is_not_planned() -> None:
 def test_rollout_begins_with_a_new_template(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     result = Result(rollouts=[Reported("RolloutStarted", "")] * number)
 
-    async def apply_all(*_: object) -> Result:
+    async def apply_all(*_: object, versioned: bool) -> Result:
         return result
 
     monkeypatch.setattr(Applier, "apply_all", apply_all)

@@ -101,8 +101,8 @@ ROLLOUT_PERIOD = 30.0
 """Seconds to debounce a status during a rollout while the number of ready pods does not change. A thousand simultaneous
 rollouts take longer than PROGRESS_PERIOD, and would each need one more patch without useful content."""
 
-WAITED_FOR = "caches"
-"""A field for whose change another object waits. It counts as a condition: pods that are being deleted disappear after
+WAITED_FOR = ("caches", "scaling")
+"""Fields for whose change another object waits. They count as a condition: pods that are being deleted disappear after
 the end of a rollout, without a change of a condition."""
 
 
@@ -110,7 +110,7 @@ def debounce_period(old: Mapping[str, object], new: Mapping[str, object]) -> flo
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    if old.get(WAITED_FOR) != new.get(WAITED_FOR):
+    if any(old.get(name) != new.get(name) for name in WAITED_FOR):
         return DEBOUNCE_PERIOD
     if changed := transitions(old, new):
         return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from memcached_operator.engine.kind import Outcome, ReconciledKind
 from memcached_operator.engine.reporting import conditions, reports
@@ -10,9 +11,12 @@ from memcached_operator.engine.reporting.posted_events import Recorder
 from memcached_operator.findings.finding import Intervention
 from memcached_operator.kube.client import ApiClient, ApiError
 from memcached_operator.kube.resource import Key, Object, nested_map
-from memcached_operator.world.live import get_live
+from memcached_operator.world.live import StaleError, get_live
 from memcached_operator.world.snapshot import Snapshot
 from memcached_operator.world.store import Store
+
+CONFLICT: Final = 409
+"""Response code for a write to another version of an object."""
 
 STATUS_PERIOD = 1.0
 """Minimum seconds between two status patches of one object."""
@@ -41,10 +45,13 @@ class StatusWriter:
         """Record that a new pod template was applied: an Event reports when all pods have it."""
         self._rollouts.add(key)
 
-    async def write(self, kind: ReconciledKind, key: Key, snapshot: Snapshot, outcome: Outcome) -> float | None:
+    async def write(
+        self, kind: ReconciledKind, key: Key, snapshot: Snapshot, outcome: Outcome, *, versioned: bool = False
+    ) -> float | None:
         """Write the status if it differs and its debounce period is over. Returns the delay for a requeue, or None.
 
-        Raises ApiError if the patch fails.
+        `versioned`: only to this version of the object. Raises StaleError if it is another one, and ApiError if the
+        patch fails.
         """
         now = datetime.now(UTC)
         cr, old = snapshot.cr, nested_map(snapshot.cr, "status")
@@ -62,7 +69,7 @@ class StatusWriter:
         changes = conditions.merge_patch(old, new)
         self._sent[key] = new
         try:
-            reply = await self._patch(key, cr, changes)
+            reply = await self._patch(key, cr, changes, versioned=versioned)
         finally:
             del self._sent[key]
         if reply is None:
@@ -106,12 +113,15 @@ class StatusWriter:
         if conditions.is_rolled_out(status):
             self._rollouts.discard(key)
 
-    async def _patch(self, key: Key, cr: Object, changes: Mapping[str, object]) -> Object | None:
+    async def _patch(self, key: Key, cr: Object, changes: Mapping[str, object], *, versioned: bool) -> Object | None:
         # The uid is a precondition: the status is never written to a later object of the same name.
-        body = {"metadata": {"uid": cr["metadata"]["uid"]}, "status": changes}
+        names = ("uid", "resourceVersion") if versioned else ("uid",)
+        body = {"metadata": {name: cr["metadata"][name] for name in names}, "status": changes}
         try:
             reply = await self._client.patch(key, body, subresource="status")
         except ApiError as error:
+            if versioned and error.code == CONFLICT and await get_live(self._client, self._store, key) is not None:
+                raise StaleError from error
             if error.code != 404:
                 raise
             live = await get_live(self._client, self._store, key)

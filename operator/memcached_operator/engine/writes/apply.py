@@ -21,6 +21,7 @@ from memcached_operator.engine.writes.ownership import (
     is_current,
     preparation_patch,
     scale_patch,
+    version_test,
 )
 from memcached_operator.engine.writes.result import Result
 from memcached_operator.engine.writes.reverts import Reverts
@@ -28,7 +29,7 @@ from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.client import JSON_PATCH, ApiClient, ApiError
 from memcached_operator.kube.compare import fingerprint, projection
 from memcached_operator.kube.field_managers import has_co_owners, takeover
-from memcached_operator.kube.resource import SERVICES, Key, Object, Resource, controller_of
+from memcached_operator.kube.resource import SERVICES, Key, Object, Resource, controller_of, key_of
 from memcached_operator.world.live import Rechecks, StaleError, exact_version, get_live
 from memcached_operator.world.snapshot import Snapshot
 from memcached_operator.world.store import Store, version_of
@@ -94,15 +95,20 @@ class Applier:
         desired: Iterable[Object],
         failures: int = 0,
         waiting: Mapping[Key, float] | None = None,
+        *,
+        versioned: bool = False,
     ) -> Result:
         """Apply each child independently: a failure does not block the others. Delete the children not in `desired`.
 
         `failures`: consecutive failures so far; from DEGRADED_THRESHOLD on, transient errors are reported as Degraded.
         `waiting`: workloads that are not written now, and the seconds until they may be. No child is deleted then.
-        Raises StaleError if a child exists that the snapshot does not contain, because the plan may depend on it.
+        `versioned`: workloads are written only to the version of the snapshot. Raises StaleError if one has another
+        version, or if a child exists that the snapshot does not contain, because the plan may depend on it.
         """
         template_remedy = partial(kind.template_remedy, snapshot.cr) if kind.template_remedy else None
         result = Result(failures + 1 < DEGRADED_THRESHOLD, template_remedy)
+        workloads = kind.workload_keys(key_of(kind.resource, snapshot.cr)) if versioned else []
+        seen = {key: found for key in workloads if (found := snapshot.workload(key.resource)) is not None}
         desired_keys = set[Key]()
         for child in desired:
             key = kind.key_of(child)
@@ -116,15 +122,22 @@ class Applier:
                 result.record_errors(key, optional=key.resource in kind.optional),
                 self._cooldown.guard(key, identity(intended)),
             ):
-                await self._reconcile_child(kind, snapshot, key, intended, result)
+                await self._reconcile_child(kind, snapshot, key, intended, result, seen.get(key))
         result.end(snapshot.cr["kind"])
         for resource in () if waiting else filter(snapshot.is_listed, kind.owns):
             await self._delete_unwanted(snapshot.cr, resource, desired_keys, result)
         return result
 
     async def _reconcile_child(
-        self, kind: ReconciledKind, snapshot: Snapshot, key: Key, child: Object, result: Result
+        self,
+        kind: ReconciledKind,
+        snapshot: Snapshot,
+        key: Key,
+        child: Object,
+        result: Result,
+        seen: Object | None,
     ) -> None:
+        """Make a child as desired. `seen`: the only version that may be changed; None for any."""
         unknown = False
         for _ in range(MAX_ATTEMPTS):
             step = await self._decide(snapshot, key, child, unknown=unknown)
@@ -132,7 +145,7 @@ class Applier:
                 self._rechecks.forget(key)
             match step.action:
                 case Action.CREATE | Action.APPLY | Action.SCALE:
-                    done = await self._write(kind, snapshot.cr, key, child, step.action, result)
+                    done = await self._write(kind, snapshot.cr, key, child, step.action, result, seen)
                     unknown |= step.action is Action.CREATE and not done
                 case Action.WAIT:
                     # The DELETED event causes the next reconcile. It may be missed, so read the object sometimes.
@@ -158,7 +171,14 @@ class Applier:
         return f"{cr['kind']} {cr['metadata']['name']} or for {owner}"
 
     async def _write(
-        self, kind: ReconciledKind, cr: Object, key: Key, child: Object, action: Action, result: Result
+        self,
+        kind: ReconciledKind,
+        cr: Object,
+        key: Key,
+        child: Object,
+        action: Action,
+        result: Result,
+        seen: Object | None,
     ) -> bool:
         """Create, apply or scale a child. Returns False if the live object has changed since the decision."""
         live = None if action is Action.CREATE else self._store.get(key)
@@ -169,7 +189,7 @@ class Applier:
             done = await self._create(key, child)
             result.created += [key] * done
         else:
-            done = await self._change(key, child, action, result)
+            done = await self._change(key, child, action, result, seen)
         if done:
             result.wrote = True
             self.reverts.add(revert)
@@ -213,32 +233,40 @@ class Applier:
             raise
         return True
 
-    async def _change(self, key: Key, child: Object, action: Action, result: Result) -> bool:
+    async def _change(
+        self, key: Key, child: Object, action: Action, result: Result, seen: Object | None = None
+    ) -> bool:
         """Apply or scale a child. Returns False if the live object has changed since the decision.
 
-        Raises ApiError if the write is rejected although the live object is unchanged: a retry would fail again.
+        Raises StaleError if it is not `seen`, and ApiError if the write is rejected although the live object is
+        unchanged: a retry would fail again.
         """
         before = self._store.get(key)
         if before is None:
             return False
+        if seen is not None and exact_version(before) != exact_version(seen):
+            raise StaleError
         live = before
+        test = [] if seen is None else [version_test(seen)]
+        is_versioned = seen is not None or key.resource in VERSIONED
         try:
             if action is Action.SCALE:
-                reply = await self._client.patch(key, scale_patch(child, live), JSON_PATCH)
+                reply = await self._client.patch(key, [*test, *scale_patch(child, live)], JSON_PATCH)
             else:
                 live = await self._take_over(key, child, live)
                 patch = preparation_patch(child, live)
                 if patch:
-                    live = await self._client.patch(key, patch, JSON_PATCH)
+                    live = await self._client.patch(key, [*test, *patch], JSON_PATCH)
                 is_done = patch and is_current(child, live)
-                reply = (
-                    live if is_done else await self._client.apply(key, _with_preconditions(child, live, key.resource))
-                )
+                applied = _with_preconditions(child, live, versioned=is_versioned)
+                reply = live if is_done else await self._client.apply(key, applied)
         except ApiError as error:
             # 422 as well: for an object with another uid, immutable fields can differ.
-            if error.code in (404, 409, 422) and await self._has_changed(key, live):
-                return False
-            raise
+            if error.code not in (404, 409, 422) or not await self._has_changed(key, live):
+                raise
+            if seen is not None:
+                raise StaleError from error
+            return False
         self._store.put(key.resource, reply)
         if action is Action.SCALE and replicas_of(reply) == replicas_of(child) and not is_current(child, reply):
             return False  # another client has changed another field meanwhile, which is no effect of this patch
@@ -254,7 +282,9 @@ class Applier:
         """
         if controller_of(live) or not has_co_owners(live):
             return live
-        applied = await self._client.apply(key, _with_preconditions(child, live, key.resource), dry_run=True)
+        applied = await self._client.apply(
+            key, _with_preconditions(child, live, versioned=key.resource in VERSIONED), dry_run=True
+        )
         # The store does not keep the fields of a field manager.
         patch = takeover(await self._client.get(key) or live, applied)
         uid = {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]}
@@ -304,9 +334,9 @@ class Applier:
                 raise
 
 
-def _with_preconditions(child: Object, live: Object, resource: Resource) -> Object:
-    """The apply of a child that the API server rejects if `live` was recreated, or a Service has changed since."""
-    names = ("uid", "resourceVersion") if resource in VERSIONED else ("uid",)
+def _with_preconditions(child: Object, live: Object, *, versioned: bool) -> Object:
+    """The apply of a child that the API server rejects if `live` was recreated; `versioned`: or has changed since."""
+    names = ("uid", "resourceVersion") if versioned else ("uid",)
     return {**child, "metadata": {**child["metadata"], **{name: live["metadata"][name] for name in names}}}
 
 

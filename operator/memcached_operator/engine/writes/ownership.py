@@ -153,6 +153,11 @@ def scale_patch(desired: Object, live: Object) -> list[Object]:
     return [*_same_object(live), {"op": "add", "path": "/spec/replicas", "value": replicas_of(desired)}]
 
 
+def version_test(seen: Object) -> Object:
+    """The operation with which a JSON patch fails for another version of an object."""
+    return {"op": "test", "path": "/metadata/resourceVersion", "value": seen["metadata"]["resourceVersion"]}
+
+
 def _same_object(live: Object) -> list[Object]:
     """The operations with which a JSON patch fails for an object of another uid, or of other owners.
 

@@ -65,13 +65,22 @@ ARGS_ANNOTATION: Final = f"{OWN_PREFIX}args"
 """On a pod: the arguments of memcached, which can change while the pod runs. None contains a space. The operator writes
 it. The start script of the container and the agent read it, the agent to restart memcached after a change."""
 
+MOVE_ANNOTATION: Final = f"{OWN_PREFIX}move"
+"""On the StatefulSet of a Memcached with `spec.scaling.warm`: the state of its change of size, as JSON. The operator
+writes and reads it. It is the only record of the phase."""
+
 RING_ANNOTATION: Final = f"{OWN_PREFIX}ring"
 """On a pod template of a MemcachedProxy, and so on each of its pods: the Memcached and the number of its slots in the
-routes, as `NAME/UID/SERVERS`. The operator writes it, and reads it to find the slots that are in use."""
+routes, as `NAME/UID/SERVERS`; during a change of size, `NAME/UID/FROM>TO/PHASE/CHANGE`. The operator writes it, and
+reads it to find the slots that are in use."""
 
 ROUTES_ANNOTATION: Final = f"{OWN_PREFIX}routes"
 """On a pod template of a MemcachedProxy, and so on each of its pods: the routes of memcached's proxy, in Lua. The
 operator writes it, the kubelet mounts it as a file, and memcached reads that when it starts."""
+
+HANDLER_ANNOTATION: Final = f"{OWN_PREFIX}handler"
+"""On a pod template of a MemcachedProxy during a change of size, and so on each of its pods: the handler of the routes,
+in Lua. The operator writes it, the kubelet mounts it as a file, and memcached reads that when it starts."""
 
 REVOKE_ANNOTATION: Final = f"{OWN_PREFIX}revoke-other-authorities"
 """On the Secret of the webhook. An administrator sets it to `true`. The operator's next check then removes every other

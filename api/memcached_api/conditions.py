@@ -32,12 +32,15 @@ ROLLING_OUT: Final = "RollingOut"
 WAITING_FOR_DELETION: Final = "WaitingForDeletion"
 WAITING_FOR_MEMCACHED: Final = "WaitingForMemcached"
 WAITING_FOR_PROXIES: Final = "WaitingForProxies"
+MOVING_KEYS: Final = "MovingKeys"
+MOVE_STUCK: Final = "MoveStuck"
 PAUSED: Final = "Paused"
 ROLLOUT_COMPLETE: Final = "RolloutComplete"
 
 # Degraded
 PROGRESS_DEADLINE_EXCEEDED: Final = "ProgressDeadlineExceeded"
 PODS_CRASHING: Final = "PodsCrashing"
+SWEEP_FAILED: Final = "SweepFailed"
 IMAGE_UNAVAILABLE: Final = "ImageUnavailable"
 SECRET_UNAVAILABLE: Final = "SecretUnavailable"  # noqa: S105 - a reason
 APPLY_FAILED: Final = "ApplyFailed"
@@ -94,6 +97,15 @@ _MEANINGS: Final = {
             "Wait. If the message stays, correct the MemcachedProxy that it names: its rollout is paused, or its pods "
             "cannot start. If it is deleted or refers to another Memcached, the slot is removed when its pods have "
             "stopped. If the message contains an error of the API server, correct its cause.",
+        ),
+        MOVING_KEYS: Meaning(
+            "The size of a Memcached with `spec.scaling.warm` changes: its proxies move keys in phases.",
+            "Wait. The message contains the phase, and what it waits for.",
+        ),
+        MOVE_STUCK: Meaning(
+            "A phase of such a change has waited for more than 15 minutes, because pods of a proxy still use the one "
+            "before it.",
+            "Correct the MemcachedProxy, or the pod, that the message names.",
         ),
         PAUSED: Meaning(
             "The rollout is paused. Changes that require new pods wait, and all other changes are applied.",
@@ -165,6 +177,11 @@ _MEANINGS: Final = {
             "A container crashes repeatedly or cannot start. The reason clears when the pod has been ready for 30 s.",
             "Follow the remedy in the message, or run the command in it. If it names neither, check the exit code and "
             "the reason in it. Exit code 64 means that memcached rejected its options or certificate.",
+        ),
+        SWEEP_FAILED: Meaning(
+            "Before a change of size, new pods of a MemcachedProxy remove outdated items from the slots. A pod has not "
+            "ended this for 5 minutes. Clients are served by the pods before it.",
+            "Repair the slot that the message names, or set the size of the Memcached to the value before.",
         ),
         PROGRESS_DEADLINE_EXCEEDED: Meaning(
             "The rollout has made no progress for 10 minutes.",

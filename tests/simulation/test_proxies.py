@@ -23,7 +23,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.memcachedproxy.ring import ring_of
+from memcached_operator.parts.ring import Ring, ring_of
 from simulation import clock
 from simulation.cluster import access
 from simulation.cluster.kubelets import Kubelets
@@ -51,7 +51,7 @@ class World:
     broken: list[str] = field(default_factory=list[str])
     changes: list[tuple[str, Key]] = field(default_factory=list[tuple[str, Key]])
     ready: set[str] = field(default_factory=set[str])
-    _rings: dict[Key, str] = field(default_factory=dict[Key, str])
+    _rings: dict[Key, Ring] = field(default_factory=dict[Key, Ring])
 
     def changed(self, change: str, obj: Object) -> None:
         """Check what must always hold."""
@@ -81,15 +81,14 @@ class World:
             self.broken.append("a Deployment without a ring")
             return
         slots = self.plane.server.objects.get(self.key(STATEFULSETS, ring.name))
-        if before != str(ring) and slots is not None and slots["spec"]["replicas"] < ring.servers:
+        if before != ring and slots is not None and slots["spec"]["replicas"] < ring.servers:
             self.broken.append(f"{ring} is used, but there are {slots['spec']['replicas']} slots")
         missing = [slot for slot in range(ring.servers) if f"cache-{slot}" not in self.ready]
         starts_early = before is None and any(not self._is_held(f"cache-{slot}") for slot in missing)
-        own = f"{ring.name}/{ring.uid}/"
-        grows = before is not None and before.startswith(own) and int(before.removeprefix(own)) < ring.servers
+        grows = before is not None and before.is_of(ring) and before.servers < ring.servers
         if (grows and missing) or starts_early:
             self.broken.append(f"slot {missing[0]} is used, but has never been ready")
-        self._rings[key] = str(ring)
+        self._rings[key] = ring
 
     def hold(self, *names: str) -> None:
         """Memcached does not become ready in these pods."""

@@ -24,7 +24,7 @@ from memcached_operator.kube.resource import (
 )
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
-from memcached_operator.memcachedproxy.ring import ring_of
+from memcached_operator.parts.ring import ring_of
 from simulation.test_proxies import IMAGE, NAMESPACE, SETTLED, Scenario, World, both, run
 
 FAILED: Final = "the list failed"

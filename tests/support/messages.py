@@ -25,6 +25,7 @@ PLACEHOLDERS: Final = (
     (re.compile(r"/tmp/[^\s:;,`'\"]+"), "<path>"),
     (re.compile(r"\b(about|after|for|in) (?:\d+(?:\.\d+)? ?[dhms])+\b"), r"\1 <duration>"),
     (re.compile(r"\b\d+ of \d+\b"), "<n> of <n>"),
+    (re.compile(r"\bfrom \d+ to \d+ slots\b"), "from <n> to <n> slots"),
     (re.compile(r"-[a-z0-9]{8,10}-[a-z0-9]{5}\b"), "-<hash>-<id>"),
     (re.compile(r"\b([a-z][a-z-]*)-\d+\b"), r"\1-<n>"),
     (re.compile(r"(.{1,40}?)\1{7,}"), r"\1…"),

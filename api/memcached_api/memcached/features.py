@@ -16,6 +16,7 @@ FEATURES: Final[Mapping[str, str]] = {
     "rollout.warmUp": "Rollouts and drains that wait for warm pods",
     "cache.warmRestart": "Items that survive a restart of memcached",
     "cache.extstore": "Items on disks",
+    "scaling.warm": "Changes of size that move keys in phases",
     "service.perPod": "A Service for each slot",
     "rollout.paused": "Pausing rollouts",
     "identity": "Slots with stable names",

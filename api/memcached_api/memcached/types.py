@@ -25,6 +25,7 @@ from memcached_api.memcached.monitoring import Monitoring
 from memcached_api.memcached.options import MAX_ITEM_LENGTH, MAX_ITEMS
 from memcached_api.memcached.placing import RolloutSpec, Service
 from memcached_api.memcached.rules.spec import RULES, STABLE, TRANSITIONS
+from memcached_api.memcached.scaling import Scaling, ScalingStatus, Warm
 from memcached_api.memcached.tls import TLS, Auth
 from memcached_api.memcached.warm_up import WarmUp
 from memcached_api.quantity import parse_quantity
@@ -140,6 +141,9 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     rollout: RolloutSpec | None = None
     """How pods are replaced when a change requires it."""
 
+    scaling: Scaling | None = None
+    """How a change of `size` takes place."""
+
     network_policy: NetworkPolicy | None = None
     """Which clients may connect. `{}` admits all pods in this namespace. If absent, there is no NetworkPolicy."""
 
@@ -231,6 +235,9 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The addresses of the slots, `host:port`, in order, for clients that distribute keys over them. The list follows
     `spec.size`, even while pods are not ready. Only with `identity: Stable`."""
 
+    scaling: ScalingStatus | None = None
+    """The change of size that takes place, with `spec.scaling.warm`."""
+
 
 MEMCACHED: Final = Kind(
     group=GROUP,
@@ -273,6 +280,11 @@ def restarts_warm(spec: MemcachedSpec) -> bool:
 def warm_up_of(spec: MemcachedSpec) -> WarmUp | None:
     """The condition for a replaced pod to be warm; None if it must only be ready."""
     return None if spec.rollout is None else spec.rollout.warm_up
+
+
+def warm_scaling_of(spec: MemcachedSpec) -> Warm | None:
+    """How keys move when the size changes; None if the size simply changes."""
+    return None if spec.scaling is None else spec.scaling.warm
 
 
 def serves_https(spec: MemcachedSpec) -> bool:

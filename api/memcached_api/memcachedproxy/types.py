@@ -178,6 +178,10 @@ class CacheInUse(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     servers: Annotated[int, _COUNT]
     """Number of its slots, from the first one, that at least one pod uses, even a pod that is being deleted."""
 
+    ring: Annotated[str, Meta(max_length=64)] = ""
+    """What all pods use while the Memcached has `spec.scaling.warm`: the number of slots, or `FROM>TO/PHASE/CHANGE`.
+    Absent while pods differ."""
+
 
 class MemcachedProxyStatus(msgspec.Struct, frozen=True, rename="camel"):
     """The last observed state."""

@@ -109,7 +109,8 @@ def containers_of(pod: Pod, rules: PodRules) -> Iterator[Container]:
     """
     for spec, status in pod.init_containers:
         is_sidecar = spec.restart_policy == "Always"
-        yield Container("sidecar container" if is_sidecar else "init container", spec, status, None, not is_sidecar)
+        role, own = "sidecar container" if is_sidecar else "init container", rules.init_containers.get(status.name)
+        yield Container(role, spec, status, own, not is_sidecar)
     for spec, status in pod.containers:
         yield Container("container", spec, status, rules.own_container(pod, status.name))
 
@@ -181,7 +182,8 @@ def _failure(pod: Pod, container: Container, now: datetime, rules: PodRules, kno
     clears_in = _recovers_in(pod, container.status, now)
     if clears_in == 0:
         return None
-    return Failure(c.PODS_CRASHING, _crash_message(pod, container, terminated, rules), clears_in)
+    reason = c.PODS_CRASHING if container.own_container is None else container.own_container.reason
+    return Failure(reason, _crash_message(pod, container, terminated, rules), clears_in)
 
 
 def _last_termination(container: Container) -> Terminated | None:
@@ -253,5 +255,7 @@ def _crash_message(pod: Pod, container: Container, terminated: Terminated, rules
     elif is_oom:
         remedies.append(rules.advice(container.own_container.memory))
     meaning = "" if container.own_container is None or is_oom else container.own_container.exits.get(code, "")
-    problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)}){meaning and f': {meaning}'}"
+    said = texts.clause(terminated.message, MAX_CAUSE) if meaning and terminated.message else ""
+    details = "".join(f": {text}" for text in (meaning, said) if text)
+    problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)}){details}"
     return f"Pod {pod.name}: {problem}; {'; '.join(remedies)}"

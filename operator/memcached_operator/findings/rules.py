@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from memcached_api import conditions as c
 from memcached_api.remedies import NONE, Action, Remedy, text_of
 from memcached_operator.kube.resource import Object, nested_list, nested_map
 from memcached_operator.world.pod import Explained, Pod, Terminated
@@ -17,7 +18,7 @@ class OwnContainer:
     `image`: the field. `credentials`, `memory`: the remedies for a registry that requires a login, and if it is
     OOM-killed. `start`: remedies for errors with which the container cannot be started, by an expression that finds the
     error. `exits`: what an exit code means, as a clause. `ports`: the names of its ports, by which it is recognized in
-    a pod of an earlier pod template.
+    a pod of an earlier pod template. `reason`: that of Degraded if it crashes.
     """
 
     image: str
@@ -26,14 +27,16 @@ class OwnContainer:
     start: tuple[tuple[re.Pattern[str], Remedy], ...] = ()
     exits: Mapping[int, str] = field(default_factory=dict[int, str])
     ports: frozenset[str] = frozenset()
+    reason: str = c.PODS_CRASHING
 
 
 @dataclass(frozen=True)
 class PodRules:
     """The rules of a kind for its pods.
 
-    `kind`: its name. `containers`: its own containers, by name. `loss`: what is lost if a pod is deleted while one of
-    them runs, as a clause; empty if nothing is. `loss_by`: what is lost by one of some actions, as sentences after it.
+    `kind`: its name. `containers`, `init_containers`: its own containers, by name. `loss`: what is lost if a pod is
+    deleted while one of them runs, as a clause; empty if nothing is. `loss_by`: what is lost by
+    one of some actions, as sentences after it.
     `is_planned`: whether the operator itself has made a container of a pod end, given its name and its state.
     `takes_back`: whether a container waits for an image that the operator itself has taken back.
     `surge`: the remedy if the additional pod of a rollout is rejected. `template`: the live pod template; None if it
@@ -55,6 +58,7 @@ class PodRules:
     disruptions: Mapping[str, Remedy] = field(default_factory=dict[str, Remedy])
     claims: str = ""
     lacks: tuple[str, ...] = ()
+    init_containers: Mapping[str, OwnContainer] = field(default_factory=dict[str, OwnContainer])
 
     def within(self, workload: Object | None) -> "PodRules":
         """The rules for the pods of a live workload."""

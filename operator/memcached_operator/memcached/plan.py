@@ -12,6 +12,7 @@ from memcached_api.memcached.resolved import Ports, slots_at_once
 from memcached_api.memcached.types import MemcachedSpec, is_stable, warm_up_of
 from memcached_api.shared.monitoring import METRICS_PORT, is_enabled
 from memcached_operator.engine.kind import Plan, invalid, kept_violations
+from memcached_operator.engine.writes.intent import with_replicas
 from memcached_operator.findings.creation import creation_failure
 from memcached_operator.kube.resource import (
     CONFIG_MAPS,
@@ -35,6 +36,7 @@ from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen, problem_notice
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.proxies import existing_size, kept_size, waiting
+from memcached_operator.memcached.scaling.change import SIMPLE, Change, change_of
 from memcached_operator.memcached.slots.changeable import has_template, updatable, with_digest
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
@@ -70,30 +72,33 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         spec, errors = checked(cr)
         if spec is None:
             return invalid(errors)
-        # All other children are those of the new size.
-        kept = structs.replace(spec, size=kept_size(snapshot, spec.size)) if is_stable(spec) else spec
-        workload = _workload(snapshot, kept, defaults)
+        workload = _workload(snapshot, spec, defaults)
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
-        missing = _lacks_services(snapshot, spec)
         labels = workload["spec"]["template"]["metadata"]["labels"]
         other = other_budget(snapshot, labels, now, wanted=_wants_budget(spec))
+        others, reported = interventions(snapshot, now)
+        rules = _rules(snapshot, spec, defaults)
+        decision = _decide(snapshot, spec, rules, slots_at_once(spec) if other.is_excluded else 1, now)
+        change = change_of(snapshot, spec, now, updated=decision is None or decision.complete) or SIMPLE
+        published, kept = _with_sizes(snapshot, spec, change)
+        workload = with_metadata(with_replicas(workload, kept.size), {}, change.annotations)
+        missing = _lacks_services(snapshot, published)
         children = (
             workload,
             *services(cr, kept, ports),
-            *_connection(cr, spec, ports, cluster_domain, with_addresses=has_slot_services(spec) and not missing),
+            *_connection(cr, published, ports, cluster_domain, with_addresses=has_slot_services(spec) and not missing),
             *_budget(snapshot, spec, other),
             *_network_policy(snapshot, spec, ports, workload),
             *_pod_monitor(snapshot, spec, workload, cluster_domain),
             *_prometheus_rule(snapshot, spec, workload),
         )
-        others, reported = interventions(snapshot, now)
-        rules = _rules(snapshot, kept, defaults)
-        decision = _update(snapshot, spec, workload, rules, slots_at_once(spec) if other.is_excluded else 1, now)
+        decision = decision and _allowed(decision, snapshot, spec, workload, change)
         return Plan(
             inheriting(children, spec.inherited_metadata),
             problems=(
                 *(decision.problems if decision else ()),
-                *waiting(snapshot, spec.size, kept.size),
+                *change.problems,
+                *waiting(snapshot, change.kept or spec.size, kept.size),
             ),
             notices=(
                 *(budget_notices(other) if _wants_budget(spec) else ()),
@@ -103,32 +108,50 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
                 *_workload_notices(snapshot, spec, defaults),
                 *kept_violations(errors),
             ),
-            requeue_after=earliest((decision and decision.requeue_after, reported, other.requeue_after)),
+            requeue_after=earliest(
+                (decision and decision.requeue_after, reported, other.requeue_after, change.requeue_after)
+            ),
             requeue_if_applied=_retry_delay(cr) if missing else None,
             update=decision and replace(decision.update, replaces=_loses_items(snapshot, spec, defaults)),
             interventions=others,
-            removes_named=is_stable(spec) and existing_size(snapshot) > kept.size,
+            needs_users=is_stable(spec) and (change.needs_users or existing_size(snapshot) > kept.size),
+            versioned=change is not SIMPLE,
         )
 
     return plan
 
 
-def _update(
-    snapshot: Snapshot, spec: MemcachedSpec, workload: Object, rules: InPlace, limit: int, now: datetime
-) -> UpdateDecision | None:
-    """The decision about the update of the pods of slots. During a pause, a pod is only completed or restored.
+def _with_sizes(snapshot: Snapshot, spec: MemcachedSpec, change: Change) -> tuple[MemcachedSpec, MemcachedSpec]:
+    """The spec with the number of slots that clients should use, and with that of those which are kept."""
+    if not is_stable(spec):
+        return spec, spec
+    published = structs.replace(spec, size=change.published or spec.size)
+    return published, structs.replace(spec, size=kept_size(snapshot, change.kept or spec.size))
 
-    `workload`: the desired one. A step must wait until it has been applied. `limit`: the maximum of slots that are
-    changed or not ready at once.
-    """
+
+def _decide(
+    snapshot: Snapshot, spec: MemcachedSpec, rules: InPlace, limit: int, now: datetime
+) -> UpdateDecision | None:
+    """The decision about the update of the pods of slots. `limit`: the most that are changed or not ready at once."""
     live = snapshot.child(STATEFULSETS)
     if live is None or not is_stable(spec):
         return None
     creates_pods = not creation_failure(snapshot)
-    decision = decide(live, snapshot.pods, rules, snapshot.resize, now, limit=limit, creates_pods=creates_pods)
-    if decision is None or decision.step is None:
+    return decide(live, snapshot.pods, rules, snapshot.resize, now, limit=limit, creates_pods=creates_pods)
+
+
+def _allowed(
+    decision: UpdateDecision, snapshot: Snapshot, spec: MemcachedSpec, workload: Object, change: Change
+) -> UpdateDecision:
+    """The decision with its step if that may be made now.
+
+    While keys move, and during a pause, a pod is only completed or restored. `workload`: the desired one. A step must
+    wait until it has been applied.
+    """
+    live = snapshot.child(STATEFULSETS)
+    if decision.step is None or live is None:
         return decision
-    allowed = decision.must_finish or not _is_paused(spec)
+    allowed = decision.must_finish or not (_is_paused(spec) or change.is_moving)
     return decision if allowed and has_template(workload, live) else replace(decision, step=None)
 
 

@@ -6,6 +6,7 @@ from memcached_api import conditions as c
 from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Resource
+from memcached_operator.parts.ring import NO_USE, Use
 from memcached_operator.world.knowledge import State
 from memcached_operator.world.snapshot import Snapshot
 
@@ -17,7 +18,7 @@ def kept_size(snapshot: Snapshot, size: int) -> int:
     it early causes errors for clients of the proxy.
     """
     existing = existing_size(snapshot)
-    used = existing if _unlisted(snapshot) else max(_used(snapshot).values(), default=0)
+    used = existing if unlisted(snapshot) else max((use.servers for use in uses(snapshot).values()), default=0)
     return max(size, min(existing, used))
 
 
@@ -36,8 +37,8 @@ def waiting(snapshot: Snapshot, size: int, kept: int) -> Iterator[Problem]:
     failures = [
         failure(resource, snapshot.namespace, known) for resource, known in snapshot.naming.items() if known.has_failed
     ]
-    if unlisted := _unlisted(snapshot):
-        causes = failures or [f"{unlisted[0].plural} are not listed yet"]
+    if unknown := unlisted(snapshot):
+        causes = failures or [f"{unknown[0].plural} are not listed yet"]
         text = f"{slots} kept, because a proxy may use {pronoun}: {'. '.join(causes)}"
     else:
         users = _users(snapshot, size)
@@ -49,19 +50,19 @@ def waiting(snapshot: Snapshot, size: int, kept: int) -> Iterator[Problem]:
     yield Problem(c.WAITING_FOR_PROXIES, text)
 
 
-def _unlisted(snapshot: Snapshot) -> list[Resource]:
+def unlisted(snapshot: Snapshot) -> list[Resource]:
     """The resources of proxies that are not listed."""
     return [resource for resource, known in snapshot.naming.items() if known.state is State.UNLISTED]
 
 
 def _users(snapshot: Snapshot, size: int) -> list[str]:
     """The proxies that use more slots than those of the spec, or their pods if the proxies have been deleted."""
-    users = [key for key, used in _used(snapshot).items() if used > size]
+    users = [key for key, use in uses(snapshot).items() if use.servers > size]
     owners = [key for key in users if key.resource != PODS]
     return [f"{key.resource.kind} {key.name}" for key in owners or users]
 
 
-def _used(snapshot: Snapshot) -> dict[Key, int]:
-    """The number of slots that each proxy, and each pod of one, uses: they show numbers by the name of a Memcached."""
+def uses(snapshot: Snapshot) -> dict[Key, Use]:
+    """What each proxy, and each pod of one, uses of the slots: they show it by the name of a Memcached."""
     name = snapshot.cr["metadata"]["name"]
-    return {key: shown.get(name, 0) for key, shown in snapshot.referrers.items()}
+    return {key: shown.get(name, NO_USE) for key, shown in snapshot.referrers.items()}

@@ -29,6 +29,8 @@ from memcached_operator.memcached.containers import (
 )
 from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
 from memcached_operator.memcached.losses import THIS_REPLACES, loss_with, no_loss
+from memcached_operator.memcached.scaling.facts import current
+from memcached_operator.memcached.scaling.report import scaling_status
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
@@ -57,7 +59,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
                 "readyReplicas": state.rollout.ready,
                 "selector": labels.selector(APP_NAME, meta["name"]),
                 "nodes": state.nodes,
-                **_from_spec(snapshot, cluster_domain),
+                **_from_spec(snapshot, cluster_domain, now),
                 "conditions": state.conditions,
             },
             state.requeue_after,
@@ -111,17 +113,24 @@ def _removed_fields(snapshot: Snapshot, outcome: Outcome) -> Iterator[str]:
         yield LABEL_KEYS_REMOVED
 
 
-def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Object | list[str]]:
-    """The fields `cache` and `servers`. They keep their values while the pods do, because of an invalid spec."""
+def _from_spec(snapshot: Snapshot, domain: str, now: datetime) -> dict[str, Object | list[str]]:
+    """The fields `cache`, `servers` and `scaling`. They keep their values while the pods do, if the spec is invalid."""
     cr = snapshot.cr
     spec, _ = checked(cr)
     if spec is None:
         before = nested_map(cr, "status")
-        return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
+        return {name: before[name] for name in ("cache", "servers", "scaling") if before.get(name) is not None}
     if not is_stable(spec):
         return {"cache": _cache(spec)}
     ports = served_ports(spec, snapshot.workload(STATEFULSETS))
-    return {"cache": _cache(spec), "servers": servers(cr, spec.size, ports.default, domain)}
+    latch = current(snapshot, spec)
+    size = spec.size if latch is None else latch.published
+    scaling = {} if latch is None else scaling_status(snapshot, spec, latch, now)
+    return {
+        "cache": _cache(spec),
+        "servers": servers(cr, size, ports.default, domain),
+        **({"scaling": scaling} if scaling else {}),
+    }
 
 
 def _cache(spec: MemcachedSpec) -> Object:

@@ -1,12 +1,15 @@
 """The containers of a MemcachedProxy's pods, and the fields of its spec that govern each: data for messages."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
+from memcached_api import conditions as c
 from memcached_api.remedies import Action, Direction, corrected, lowered, raised
 from memcached_operator.findings.rules import OwnContainer
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import CONTAINER
+from memcached_operator.memcachedproxy.desired.scaling import SWEEP
 from memcached_operator.parts import agent
 from memcached_operator.parts.containers import (
     ADD_NODE,
@@ -29,6 +32,15 @@ CONTAINERS: Final[Mapping[str, OwnContainer]] = {
     agent.CONTAINER: AGENT,
 }
 """By the name of the container."""
+
+INIT_CONTAINERS: Final[Mapping[str, OwnContainer]] = {
+    SWEEP: replace(
+        AGENT,
+        exits={1: "it has not removed the outdated items of all slots before the change of size"},
+        reason=c.SWEEP_FAILED,
+    )
+}
+"""Those of a phase of a change of size."""
 
 DISRUPTIONS: Final = disruptions()
 """The remedy by a part of the reason and of the message with which Kubernetes stops pods."""

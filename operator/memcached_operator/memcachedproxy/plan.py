@@ -15,11 +15,11 @@ from memcached_operator.kube.resource import DEPLOYMENTS, POD_MONITORS, Object
 from memcached_operator.kube.times import earliest, past_time
 from memcached_operator.memcachedproxy import capacity
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME, COMPONENT, CONTAINER, Servers, deployment
+from memcached_operator.memcachedproxy.desired.scaling import is_swept
 from memcached_operator.memcachedproxy.desired.service import service
 from memcached_operator.memcachedproxy.images import problem_notice
 from memcached_operator.memcachedproxy.references import Cache, cache_of, is_known, obstacle, unavailable
 from memcached_operator.memcachedproxy.references import notices as cache_notices
-from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import Target, current_ring, target
 from memcached_operator.parts.images import chosen, forged_notices, live_image
@@ -28,6 +28,7 @@ from memcached_operator.parts.network_policy import network_policy
 from memcached_operator.parts.other_budgets import budget_notices, may_have_budget, other_budget
 from memcached_operator.parts.pod_disruption_budget import pod_disruption_budget, wants_budget
 from memcached_operator.parts.pod_monitor import pod_monitor, wanted_pod_monitor
+from memcached_operator.parts.ring import Ring
 from memcached_operator.parts.workloads.children import inheriting, with_metadata
 from memcached_operator.world.snapshot import Snapshot
 
@@ -136,7 +137,8 @@ def _with_cache(
     """The plan with a Memcached. `ring`: that of the pods."""
     cr, live = snapshot.cr, snapshot.workload(DEPLOYMENTS)
     servers = Servers(rings.slots, rings.cache.item_size)
-    choice = chosen(spec.image, spec.agent, live, defaults, has_agent=needs_agent(spec))
+    has_agent = needs_agent(spec) or is_swept(ring)
+    choice = chosen(spec.image, spec.agent, live, defaults, has_agent=has_agent)
     workload = with_metadata(deployment(cr, spec, choice.images, servers, ring), {}, choice.pins)
     labels = workload["spec"]["template"]["metadata"]["labels"]
     has_budget = wants_budget(spec.pod_disruption_budget, spec.size)
@@ -164,6 +166,7 @@ def _with_cache(
             *kept,
         ),
         requeue_after=earliest((None if ring == rings.announced else ANNOUNCE_DELAY, other.requeue_after)),
+        versioned=rings.cache.warm or ring.move is not None,
     )
 
 

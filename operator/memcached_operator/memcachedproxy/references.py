@@ -22,6 +22,7 @@ from memcached_operator.findings.finding import Problem
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, Resource, nested_list, nested_map
 from memcached_operator.kube.selectors import Selector
+from memcached_operator.parts.ring import Move, Ring, Use, move_of, moving
 from memcached_operator.world.kind import Reference
 from memcached_operator.world.knowledge import State
 from memcached_operator.world.snapshot import Snapshot
@@ -56,6 +57,7 @@ class Cache:
     its condition Available is True. `available`: whether that is not False. `paused`: whether its pods may have an
     earlier spec. `item_size`: the largest item, in bytes. `connections`: the clients that each server accepts.
     `image`: of the spec; empty without one.
+    `warm`: whether its size changes in phases. `move`: the phase with two places of such a change; None in another one.
     `clients`: the clients that its NetworkPolicy admits; None admits all.
     """
 
@@ -76,6 +78,12 @@ class Cache:
     paused: bool
     item_size: int
     connections: int
+    warm: bool
+    move: Move | None
+
+    def ring(self, name: str) -> Ring:
+        """The slots over which proxies should distribute keys. `name`: that of the Memcached."""
+        return Ring(name, self.uid, self.servers) if self.move is None else moving(name, self.uid, self.move)
 
 
 def names(obj: Object) -> Iterator[str]:
@@ -95,6 +103,7 @@ def reads(obj: Object) -> Cache:
     available = next((each.get("status") for each in conditions if each["type"] == c.AVAILABLE), None)
     is_current = status.get("observedGeneration") == meta.get("generation")
     tls, image = spec.get("tls"), spec.get("image")
+    warm, phases = nested_field(spec, "scaling", "warm") is not None, status.get("scaling") is not None
     return Cache(
         uid=meta.get("uid", ""),
         created=meta.get("creationTimestamp") or "",
@@ -105,7 +114,7 @@ def reads(obj: Object) -> Cache:
         image=image if isinstance(image, str) else "",
         clients=_clients(spec.get("networkPolicy")),
         slots=slots,
-        servers=min(servers, int(size)) if is_integer(size) and size > 0 else servers,
+        servers=min(servers, int(size)) if not (warm or phases) and is_integer(size) and size > 0 else servers,
         ready=is_current and is_integer(ready) and ready >= servers,
         serves=is_integer(ready) and ready > 0,
         started=available == c.TRUE,
@@ -113,12 +122,14 @@ def reads(obj: Object) -> Cache:
         paused=nested_field(spec, "rollout", "paused") is True,
         item_size=_item_size(nested_field(spec, "cache", "maxItemSize")),
         connections=_connections(nested_field(spec, "cache")),
+        warm=warm or phases,
+        move=_move(status.get("scaling")),
     )
 
 
-def shows(obj: Object) -> Mapping[str, int]:
-    """What a Memcached reads of a MemcachedProxy: the number of slots in use, by the name of the Memcached."""
-    return {each["name"]: each["servers"] for each in nested_list(obj, "status", "caches")}
+def shows(obj: Object) -> Mapping[str, Use]:
+    """What a Memcached reads of a MemcachedProxy: the slots in use, by the name of the Memcached."""
+    return {each["name"]: Use(each["servers"], each.get("ring", "")) for each in nested_list(obj, "status", "caches")}
 
 
 REFERENCE: Final[Reference[Cache]] = Reference(MEMCACHEDS, names, reads, shows)
@@ -132,6 +143,14 @@ def _slots(name: str, addresses: Any) -> Slots | None:
         return None
     found = Slots(name, match["host"].removeprefix(f"{name}-0."), int(match["port"]))
     return found if addresses == [found.address(slot) for slot in range(len(addresses))] else None
+
+
+def _move(scaling: object) -> Move | None:
+    """The phase in `status.scaling`, which users with a right on the status can write."""
+    source, target, phase, change = (nested_field(scaling, name) for name in ("from", "to", "phase", "change"))
+    if not (is_integer(source) and is_integer(target) and is_integer(change) and isinstance(phase, str)):
+        return None
+    return move_of(int(source), int(target), phase, int(change))
 
 
 def _item_size(value: Any) -> int:

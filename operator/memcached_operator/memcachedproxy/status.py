@@ -12,16 +12,16 @@ from memcached_operator.engine.kind import DesiredStatus, Outcome
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
-from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, SCHEDULING
+from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, INIT_CONTAINERS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
-from memcached_operator.memcachedproxy.references import shows
-from memcached_operator.memcachedproxy.ring import Ring, ring_in, ring_of
+from memcached_operator.memcachedproxy.references import cache_of, shows
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import CORRECT, target_of
 from memcached_operator.parts import pause
 from memcached_operator.parts.containers import SURGE
 from memcached_operator.parts.dns import host
 from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
+from memcached_operator.parts.ring import NO_USE, Ring, Use, ring_in, ring_of
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import workload_state
 from memcached_operator.world.pod import Pod
@@ -44,7 +44,12 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
         spec, _ = checked(snapshot.cr)
         live = snapshot.child(DEPLOYMENTS)
         rules = PodRules(
-            "MemcachedProxy", CONTAINERS, scheduling=SCHEDULING, surge=SURGE, disruptions=DISRUPTIONS
+            "MemcachedProxy",
+            CONTAINERS,
+            scheduling=SCHEDULING,
+            surge=SURGE,
+            disruptions=DISRUPTIONS,
+            init_containers=INIT_CONTAINERS,
         ).within(live)
         notices = (*outcome.notices, *_removed_fields(snapshot, spec, outcome), *_unknown_rings(snapshot))
         reported = replace(outcome, notices=notices)
@@ -84,10 +89,57 @@ def caches(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> list[dict[str
     """
     used = _used(snapshot, spec)
     is_known = snapshot.listed is not None and not _has_unknown(snapshot)
-    kept = dict[str, int]() if is_known else shows(snapshot.cr)
+    kept = dict[str, Use]() if is_known else shows(snapshot.cr)
     current = nested_field(snapshot.cr, "spec", "memcachedRef", "name")
     names = sorted(used.keys() | kept.keys(), key=lambda name: (name != current, name not in used, name))
-    return [{"name": name, "servers": max(used.get(name, 0), kept.get(name, 0))} for name in names[:MAX_CACHES]]
+    settled = _settled(snapshot)
+    return [
+        {
+            "name": name,
+            "servers": max(used.get(name, 0), kept.get(name, NO_USE).servers),
+            **({"ring": settled.usage} if settled is not None and settled.name == name else {}),
+        }
+        for name in names[:MAX_CACHES]
+    ]
+
+
+def _settled(snapshot: Snapshot) -> Ring | None:
+    """The ring that all pods have, and that none without it can follow; None while pods differ.
+
+    Only while it matters: a Memcached changes its size in phases. It is known by a list of the pods after a rollout,
+    and then stays until the template changes.
+    """
+    ring = _complete(snapshot)
+    return ring if ring is not None and (_shows_ring(snapshot, ring) or _is_listed(snapshot, ring)) else None
+
+
+def _is_listed(snapshot: Snapshot, ring: Ring) -> bool:
+    """Whether a list has only pods with this ring."""
+    rings = snapshot.read_by(RINGS)
+    return rings is not None and rings <= {ring}
+
+
+def _shows_ring(snapshot: Snapshot, ring: Ring) -> bool:
+    """Whether the status has shown a ring as that of all pods."""
+    return shows(snapshot.cr).get(ring.name, NO_USE).usage == ring.usage
+
+
+def _complete(snapshot: Snapshot) -> Ring | None:
+    """The ring of the template, if all known pods have it, and no workload creates others."""
+    live = snapshot.workload(DEPLOYMENTS)
+    ring = None if live is None else ring_of(nested_map(live, "spec", "template"))
+    if ring is None or not _is_watched(snapshot, ring):
+        return None
+    rollout = deployment_rollout(live)
+    is_done = rollout.complete or (_shows_ring(snapshot, ring) and rollout.current)
+    has_one = all(_ring(pod) == ring for pod in snapshot.pods)
+    return ring if is_done and rollout.replicas == rollout.updated and has_one else None
+
+
+def _is_watched(snapshot: Snapshot, ring: Ring) -> bool:
+    """Whether a Memcached waits for a ring."""
+    cache = cache_of(snapshot, ring.name)
+    return ring.move is not None or (cache is not None and cache.warm)
 
 
 def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
@@ -108,7 +160,8 @@ def _has_unknown(snapshot: Snapshot) -> bool:
 
 
 def _needs_list(snapshot: Snapshot) -> bool:
-    """Whether a number of slots becomes lower if no other pod exists than those that events have reported.
+    """Whether a number of slots becomes lower, or all pods have one ring, if no other pod exists than those that events
+    have reported.
 
     Before all pods have the template of the Deployment, pods with the ring before can be created again.
     """
@@ -116,8 +169,10 @@ def _needs_list(snapshot: Snapshot) -> bool:
     live = snapshot.workload(DEPLOYMENTS)
     rollout = deployment_rollout(live)
     is_updated = rollout.current and rollout.size == rollout.replicas == rollout.updated
-    is_lower = any(servers > used.get(name, 0) for name, servers in shows(snapshot.cr).items())
-    return is_lower and (live is None or is_updated) and not _has_unknown(snapshot)
+    is_lower = any(use.servers > used.get(name, 0) for name, use in shows(snapshot.cr).items())
+    complete = _complete(snapshot)
+    has_settled = complete is not None and not _shows_ring(snapshot, complete) and not _is_listed(snapshot, complete)
+    return has_settled or (is_lower and (live is None or is_updated) and not _has_unknown(snapshot))
 
 
 def _ring(pod: Pod) -> Ring | None:

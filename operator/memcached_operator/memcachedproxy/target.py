@@ -7,7 +7,8 @@ from memcached_api.annotations import RING_ANNOTATION
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import DEPLOYMENTS, Object
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, Cache, Slots, cache_of, obstacle, shows
-from memcached_operator.memcachedproxy.ring import Ring, next_ring, ring_of
+from memcached_operator.memcachedproxy.ring import next_ring
+from memcached_operator.parts.ring import NO_USE, Ring, Use, ring_of
 from memcached_operator.world.kind import Reference
 from memcached_operator.world.pod import has_completed
 from memcached_operator.world.snapshot import Snapshot
@@ -42,10 +43,10 @@ def current_ring(snapshot: Snapshot) -> Ring | None:
 def target(snapshot: Snapshot, cache: Cache, slots: Slots) -> Target:
     """The rings with a Memcached. `slots`: the addresses of its slots."""
     now = current_ring(snapshot)
-    wanted = Ring(slots.name, cache.uid, cache.servers)
-    announced = next_ring(now, wanted, ready=cache.ready)
+    wanted = cache.ring(slots.name)
+    announced = next_ring(now, wanted, ready=cache.ready or cache.warm)
     is_new = now is None or not now.is_of(announced) or now.servers < announced.servers
-    if is_new and shows(snapshot.cr).get(announced.name, 0) < announced.servers:
+    if is_new and shows(snapshot.cr).get(announced.name, NO_USE).servers < announced.servers:
         return Target(cache, slots, now, announced, wanted)
     return Target(cache, slots, announced, announced, wanted)
 
@@ -58,13 +59,13 @@ def target_of(snapshot: Snapshot, name: str) -> Target | None:
     return target(snapshot, cache, cache.slots)
 
 
-def _used_by(pod: Object) -> Mapping[str, int]:
-    """The number of slots that a pod uses, by the name of the Memcached; empty for another pod, or one that has ended.
+def _used_by(pod: Object) -> Mapping[str, Use]:
+    """The slots that a pod uses, by the name of the Memcached; empty for another pod, or one that has ended.
 
     Any pod with a ring counts, whatever its owner: the MemcachedProxy may not exist any more.
     """
     ring = None if has_completed(pod) else ring_of(pod)
-    return {} if ring is None else {ring.name: ring.servers}
+    return {} if ring is None else {ring.name: Use(ring.servers, ring.usage)}
 
 
 def _names(pod: Object) -> Iterator[str]:

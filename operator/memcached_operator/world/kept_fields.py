@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from memcached_api.annotations import OWN_PREFIX
+from memcached_api.annotations import HANDLER_ANNOTATION, OWN_PREFIX, ROUTES_ANNOTATION
 from memcached_operator.kube.resource import Object, controller_of, nested_list, nested_map
 
 VPA_UPDATES: Final = "vpaUpdates"
@@ -13,6 +13,9 @@ VPA_IN_PLACE: Final = "vpaInPlaceUpdated"
 
 _MAX_VPA: Final = 300
 """Characters of such an annotation that are kept: a name has at most 253."""
+
+_FILES: Final = (ROUTES_ANNOTATION, HANDLER_ANNOTATION)
+"""Annotations of pods that only the kubelet reads: they are larger than the rest of a pod."""
 
 _MANAGER_FIELDS: Final = ("manager", "operation", "subresource", "time")
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -64,7 +67,7 @@ def pod(obj: Object) -> Object:
         **_only(own, _POD_METADATA),
         **({} if controller is None else {"ownerReferences": [_only(controller, _CONTROLLER)]}),
         "annotations": {
-            **{name: text for name, text in annotations.items() if name.startswith(OWN_PREFIX)},
+            **{name: text for name, text in annotations.items() if _is_read(name)},
             **{name: annotations[name][:_MAX_VPA] for name in (VPA_UPDATES, VPA_IN_PLACE) if name in annotations},
         },
         "managedFields": _managed_fields(own),
@@ -80,6 +83,10 @@ def pod(obj: Object) -> Object:
         "spec": {"containers": containers, **init_containers, "volumes": volumes, **_only(spec, _POD_SPEC)},
         "status": _only(nested_map(obj, "status"), _POD_STATUS),
     }
+
+
+def _is_read(annotation: str) -> bool:
+    return annotation.startswith(OWN_PREFIX) and annotation not in _FILES
 
 
 def _managed_fields(meta: Mapping[str, Any]) -> list[Object]:

@@ -14,6 +14,8 @@ REMEDIES: Final = {
     "deleted or refers to another Memcached, the slot is removed when "
     "its pods have stopped. If the message contains an error of the API "
     "server, correct its cause.",
+    ("Progressing", "MovingKeys"): "Wait. The message contains the phase, and what it waits for.",
+    ("Progressing", "MoveStuck"): "Correct the MemcachedProxy, or the pod, that the message names.",
     ("Progressing", "Paused"): "Set `spec.rollout.paused` of a Memcached or a MemcachedProxy to false. For an "
     "AppService, run `kubectl rollout resume` for its Deployment.",
     ("Progressing", "Stalled"): "See the Degraded condition.",
@@ -23,6 +25,8 @@ REMEDIES: Final = {
     ("Degraded", "PodsCrashing"): "Follow the remedy in the message, or run the command in it. If it names "
     "neither, check the exit code and the reason in it. Exit code 64 means that "
     "memcached rejected its options or certificate.",
+    ("Degraded", "SweepFailed"): "Repair the slot that the message names, or set the size of the Memcached to "
+    "the value before.",
     ("Degraded", "ProgressDeadlineExceeded"): "Correct the cause that the message names, or run the command in it.",
 }
 """The action for each type and reason of a condition that requires one and may name none.

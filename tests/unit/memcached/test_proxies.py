@@ -7,6 +7,7 @@ from memcached_operator.engine.kind import Plan
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import MEMCACHEDS, memcached
+from memcached_operator.parts.ring import Use
 from memcached_operator.world.kept_objects import Retention
 from memcached_operator.world.knowledge import LISTED, NOT_SERVED, UNLISTED, Knowledge
 from memcached_operator.world.store import Store
@@ -43,7 +44,7 @@ def plan(
             cr,
             children,
             naming={PROXIES: known},
-            referrers={Key(kind, "test", name): {"cache": count} for name, count in used.items()},
+            referrers={Key(kind, "test", name): {"cache": Use(count)} for name, count in used.items()},
         ),
         NOW,
     )
@@ -116,9 +117,9 @@ def test_slots_are_kept_while_proxies_are_not_listed(
     found = plan(3, 4, used, known)
     assert workload(found)["spec"]["replicas"] == replicas
     assert "".join(each.message for each in found.problems).startswith(message)
-    assert found.removes_named is (replicas == 3)
+    assert found.needs_users is (replicas == 3)
     assert plan(3, 3, {}, known).problems == ()
-    assert not plan(5, 4, {}, known).removes_named
+    assert not plan(5, 4, {}, known).needs_users
 
 
 def test_message_of_a_failed_list_changes_only_with_the_kind_of_its_code() -> None:

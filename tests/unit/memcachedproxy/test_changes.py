@@ -11,7 +11,7 @@ from memcached_api.memcachedproxy.types import MEMCACHEDPROXY, decode_spec
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired.deployment import Servers, deployment
 from memcached_operator.memcachedproxy.references import Slots
-from memcached_operator.memcachedproxy.ring import Ring
+from memcached_operator.parts.ring import Ring
 from unit.builders import memcachedproxy
 
 Spec = dict[str, Any]

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from memcached_api.memcached import memory
-from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE, server_connections
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
-from memcached_operator.memcachedproxy import references, ring
+from memcached_operator.memcachedproxy import references
 from memcached_operator.memcachedproxy.references import names, notices
+from memcached_operator.parts.ring import Use
 from memcached_operator.world.knowledge import NOT_SERVED
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import memcached, memcachedproxy, slots
@@ -27,7 +27,6 @@ LABELS = {
 
 def test_resource_is_that_of_the_other_kind() -> None:
     assert references.MEMCACHEDS == REAL
-    assert ring.MAX_SLOTS == MAX_SLOTS
 
 
 @pytest.mark.parametrize("spec", [None, 1, {}, {"memcachedRef": 1}, {"memcachedRef": {"name": 1}}])
@@ -124,7 +123,7 @@ def test_flapping_pods_change_only_whether_all_or_enough_are_ready() -> None:
 
 def test_shown_slots_by_cache() -> None:
     status = {"caches": [{"name": "cache", "servers": 4}, {"name": "old", "servers": 2}]}
-    assert references.shows({**memcachedproxy(), "status": status}) == {"cache": 4, "old": 2}
+    assert references.shows({**memcachedproxy(), "status": status}) == {"cache": Use(4), "old": Use(2)}
     assert references.shows(memcachedproxy()) == {}
 
 

@@ -12,7 +12,7 @@ from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.validation.common_rules import MAX_NAME_LENGTH
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
-from memcached_operator.memcachedproxy.ring import Ring as PublishedRing
+from memcached_operator.parts.ring import Ring as PublishedRing
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import PROXIES, RESOURCE, memcached, proxy
 

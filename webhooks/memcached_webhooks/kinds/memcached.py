@@ -15,6 +15,7 @@ from memcached_api.memcached.extstore import age_seconds, file_mebibytes
 from memcached_api.memcached.placing import RolloutSpec
 from memcached_api.memcached.resolved import Resolved, requested_slots, resolved, slots_at_once
 from memcached_api.memcached.rules.spec import STABLE
+from memcached_api.memcached.scaling import Warm, duration_seconds
 from memcached_api.memcached.types import (
     DEFAULT_CONTAINER_PORT,
     DEFAULT_SIZE,
@@ -24,6 +25,7 @@ from memcached_api.memcached.types import (
     is_stable,
     needs_agent,
     restarts_warm,
+    warm_scaling_of,
     warm_up_of,
 )
 from memcached_api.shared.resources import cpu_limit
@@ -147,6 +149,7 @@ def warnings(obj: Any, old: Any, images: Images) -> list[str]:
         *_limit_warnings(new, before),
         *interval_warnings(new.monitoring, before and before.monitoring),
         *_disk_warnings(new, before),
+        *_scaling_warnings(new, before),
     ]
     if before is None:
         return [
@@ -237,9 +240,28 @@ def _size_warnings(new: MemcachedSpec, old: MemcachedSpec) -> Iterator[str]:
     """A warning about the keys that move. With consistent hashing, these are the keys of the new or deleted pods."""
     if new.size != old.size:
         share = max(1, round(abs(new.size - old.size) / max(new.size, old.size) * 100))
+        if (warm := warm_scaling_of(new)) is not None:
+            yield _moved(new, old, share, warm)
+            return
         yield (
             f"{old.size} → {new.size} pods: with consistent hashing about {share} % of the keys move"
             f"{_lost(new, old.size) if new.size < old.size else ''}"
+        )
+
+
+def _moved(new: MemcachedSpec, old: MemcachedSpec, share: int, warm: Warm) -> str:
+    """The warning about keys that proxies move, if there are any proxies."""
+    lost = f"that are not set or added within {warm.duration}" if duration_seconds(warm) else "of these keys"
+    return f"{old.size} → {new.size} pods: proxies move about {share} % of the keys in phases; items {lost} are lost"
+
+
+def _scaling_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator[str]:
+    """A warning about what a change of size in phases requires, when it is switched on."""
+    if warm_scaling_of(new) is not None and (old is None or warm_scaling_of(old) is None):
+        yield (
+            "spec.scaling.warm: all clients must use MemcachedProxies, because one that connects to a slot can read "
+            "outdated items. Set duration to at least the longest TTL: items of moving keys that are only read, "
+            "touched or changed in place are lost"
         )
 
 

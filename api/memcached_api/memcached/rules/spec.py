@@ -7,6 +7,7 @@ from memcached_api.memcached.rules.cache import CACHE_RULES
 from memcached_api.memcached.rules.extra_args import EXTRA_ARGS_RULES
 from memcached_api.memcached.rules.extstore import EXTSTORE_RULES
 from memcached_api.memcached.rules.monitoring import MONITORING_RULES
+from memcached_api.memcached.rules.scaling import SCALING_RULES
 from memcached_api.memcached.rules.tls import TLS_RULES
 from memcached_api.memcached.rules.warm_restart import WARM_RESTART_RULES
 from memcached_api.memcached.rules.warm_up import STABLE, WARM_UP_RULES
@@ -146,6 +147,7 @@ RULES: Final = (
     *WARM_UP_RULES,
     *WARM_RESTART_RULES,
     *EXTSTORE_RULES,
+    *SCALING_RULES,
     *SLOTS,
 )
 

@@ -9,20 +9,21 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from memcached_api.annotations import RING_ANNOTATION, ROUTES_ANNOTATION
+from memcached_api.annotations import HANDLER_ANNOTATION, RING_ANNOTATION, ROUTES_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.limits import descriptors
 from memcached_api.memcachedproxy.resolved import buffers, requirements, settings
 from memcached_api.memcachedproxy.types import MemcachedProxySpec, Rollout, needs_agent
 from memcached_api.shared.rules.placing import ZERO
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcachedproxy.desired import scaling
 from memcached_operator.memcachedproxy.desired.routes import routes
 from memcached_operator.memcachedproxy.references import Slots
-from memcached_operator.memcachedproxy.ring import Ring
 from memcached_operator.parts import agent, pods
 from memcached_operator.parts.agent import MOUNT_PATH, VOLUME
 from memcached_operator.parts.placement import strategy
 from memcached_operator.parts.pods import RESTRICTED, drain
+from memcached_operator.parts.ring import Ring
 from memcached_operator.parts.tls import (
     TLS_PATH,
     TLS_VOLUME,
@@ -78,15 +79,22 @@ def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, servers: Se
     pod = pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets)
     dns = {"options": [{"name": name, "value": value} for name, value in DNS_OPTIONS.items()]}
     built = children.deployment(
-        cr, APP_NAME, COMPONENT, spec.size, {**pod, "dnsConfig": dns, "volumes": list(_volumes(spec))}
+        cr, APP_NAME, COMPONENT, spec.size, {**pod, "dnsConfig": dns, "volumes": list(_volumes(spec, ring))}
     )
-    annotations = {
-        RING_ANNOTATION: str(ring),
-        ROUTES_ANNOTATION: routes(servers.slots, ring.servers, settings(spec), buffers(spec, servers.item_size)),
-    }
+    annotations = {RING_ANNOTATION: str(ring), **_routes(spec, servers, ring)}
+    if sweeps := scaling.sweep(spec, images.agent, servers.slots, ring):
+        pod["initContainers"] = sweeps
     built = pods.with_pod_metadata(built, spec.pod_template, spec.rollout, annotations)
     # Without old ReplicaSets: `kubectl rollout undo` would bring an old ring back.
     return {**built, "spec": {**built["spec"], **_strategy(spec.rollout), "revisionHistoryLimit": 0}}
+
+
+def _routes(spec: MemcachedProxySpec, servers: Servers, ring: Ring) -> dict[str, str]:
+    """The annotations with the routes, and in a phase of a change of size with their handler."""
+    given = settings(spec), buffers(spec, servers.item_size)
+    if ring.move is not None:
+        return scaling.annotations(servers.slots, ring.move, *given)
+    return {ROUTES_ANNOTATION: routes(servers.slots, ring.servers, *given)}
 
 
 def _strategy(rollout: Rollout | None) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def _container(spec: MemcachedProxySpec, image: str, servers: Servers, ring: Rin
     container: dict[str, Any] = {
         "name": CONTAINER,
         "image": image,
-        "command": command(spec, ring.servers),
+        "command": command(spec, ring),
         "ports": [{"name": PORT_NAME, "containerPort": spec.port, "protocol": "TCP"}],
         "resources": requirements(spec, servers.item_size),
         "livenessProbe": {**probe, "initialDelaySeconds": LIVENESS_DELAY, "periodSeconds": LIVENESS_PERIOD},
@@ -118,20 +126,21 @@ def _container(spec: MemcachedProxySpec, image: str, servers: Servers, ring: Rin
     return container if spec.image_pull_policy is None else container | {"imagePullPolicy": spec.image_pull_policy}
 
 
-def command(spec: MemcachedProxySpec, servers: int) -> list[str]:
+def command(spec: MemcachedProxySpec, ring: Ring) -> list[str]:
     """The command line. Flags and values are separate arguments, because memcached parses `-m=64` as 0.
 
-    `servers`: the number of slots in use.
+    `ring`: the slots in use.
     """
     effective = settings(spec)
+    handler = "" if ring.move is None else f":{MOUNT_PATH}/{scaling.HANDLER_FILE}"
     return [
         "memcached",
         *("-p", str(spec.port)),
         *("-U", "0"),
         *("-t", str(effective.threads)),
-        *("-c", str(descriptors(effective.connections, effective.threads, servers))),
+        *("-c", str(descriptors(effective.connections, effective.threads, ring.servers))),
         *("-m", str(ITEM_MEMORY)),
-        *("-o", f"proxy_config=routelib,proxy_arg={MOUNT_PATH}/{ROUTES_FILE}"),
+        *("-o", f"proxy_config=routelib{handler},proxy_arg={MOUNT_PATH}/{ROUTES_FILE}"),
         *(tls_options(spec.tls, spec.port, loopback=AGENT_LISTENER) if spec.tls is not None else ()),
     ]
 
@@ -149,18 +158,17 @@ def _tls_mounts(spec: MemcachedProxySpec) -> list[Object]:
     return [] if spec.tls is None else [mount(TLS_VOLUME, TLS_PATH)]
 
 
-def _volumes(spec: MemcachedProxySpec) -> Iterator[Object]:
+def _volumes(spec: MemcachedProxySpec, ring: Ring) -> Iterator[Object]:
     """The volume with the routes and, for the agent, all annotations of the pod; and that of the certificate."""
-    yield agent.volume(_routes_item()) if needs_agent(spec) else _routes_volume()
+    items = [annotation_item(ROUTES_FILE, ROUTES_ANNOTATION)]
+    if ring.move is not None:
+        items.append(annotation_item(scaling.HANDLER_FILE, HANDLER_ANNOTATION))
+    yield agent.volume(*items) if needs_agent(spec) else {"name": VOLUME, "downwardAPI": {"items": items}}
     if spec.tls is not None:
         yield tls_volume(spec.tls)
 
 
-def _routes_volume() -> Object:
-    return {"name": VOLUME, "downwardAPI": {"items": [_routes_item()]}}
-
-
-def _routes_item() -> Object:
-    """The item of the volume with the routes, from the annotation of the pod."""
-    path = f"metadata.annotations['{ROUTES_ANNOTATION}']"
-    return {"path": ROUTES_FILE, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}
+def annotation_item(file: str, annotation: str) -> Object:
+    """The item of the volume with an annotation of the pod as a file."""
+    path = f"metadata.annotations['{annotation}']"
+    return {"path": file, "fieldRef": {"apiVersion": "v1", "fieldPath": path}}

@@ -22,7 +22,10 @@ from memcached_operator.world.snapshot import Snapshot
 MAX_PROBLEMS, MAX_PROBLEM_LENGTH = 3, 1300
 """Maximum problems in a message, and characters of each: together they fit conditions.MAX_MESSAGE_LENGTH."""
 
-TRANSIENT_REASONS = (c.WAITING_FOR_DELETION, c.WAITING_FOR_MEMCACHED, c.WAITING_FOR_PROXIES, c.ROLLING_OUT)
+TRANSIENT_REASONS = (
+    *(c.WAITING_FOR_DELETION, c.WAITING_FOR_MEMCACHED, c.WAITING_FOR_PROXIES, c.MOVE_STUCK, c.MOVING_KEYS),
+    c.ROLLING_OUT,
+)
 """Reasons of transient problems, which are reported as Progressing."""
 
 

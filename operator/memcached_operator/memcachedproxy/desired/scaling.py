@@ -1,0 +1,58 @@
+"""What pods of proxies have only in a phase of a change of size: the handler of the routes, and the sweep.
+
+No other pod template has them, so that nothing changes without `spec.scaling.warm` of the Memcached.
+"""
+
+from typing import Final
+
+from memcached_api.annotations import HANDLER_ANNOTATION, ROUTES_ANNOTATION
+from memcached_api.memcachedproxy.resolved import Settings
+from memcached_api.memcachedproxy.types import MemcachedProxySpec
+from memcached_api.shared.resources import agent_requirements
+from memcached_operator.kube.resource import Object
+from memcached_operator.memcachedproxy.desired import routes
+from memcached_operator.memcachedproxy.desired.handler import handler
+from memcached_operator.memcachedproxy.references import Slots
+from memcached_operator.parts.pods import RESTRICTED
+from memcached_operator.parts.ring import Move, Phase, Ring
+
+SWEEP: Final = "sweep"
+"""The name of the init container."""
+
+HANDLER_FILE: Final = "handler"
+
+
+def annotations(slots: Slots, move: Move, settings: Settings, buffers: int) -> dict[str, str]:
+    """The routes of a phase and their handler. `buffers`: KiB of values in flight."""
+    text = routes.phase_routes(slots, move.source, move.target, routes.Phase(move.phase.lower()), settings, buffers)
+    return {ROUTES_ANNOTATION: text, HANDLER_ANNOTATION: handler()}
+
+
+def is_swept(ring: Ring) -> bool:
+    """Whether outdated items are removed from the slots before a pod with this ring serves."""
+    return ring.move is not None and ring.move.phase is Phase.PREPARE
+
+
+def sweep(spec: MemcachedProxySpec, image: str, slots: Slots, ring: Ring) -> list[Object]:
+    """The init container that removes them: its end proves that no slot has an outdated copy. None in other phases.
+
+    In Move, it would remove items that have just moved.
+    """
+    if ring.move is None or not is_swept(ring):
+        return []
+    container: Object = {
+        "name": SWEEP,
+        "image": image,
+        "command": [
+            *("memcached-agent", "sweep"),
+            f"--old={ring.move.source}",
+            f"--new={ring.move.target}",
+            f"--change={ring.move.change}",
+            f"--host={slots.name}-{{}}.{slots.domain}",
+            f"--port={slots.port}",
+        ],
+        "resources": agent_requirements(spec.agent and spec.agent.resources),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": RESTRICTED,
+    }
+    return [container]

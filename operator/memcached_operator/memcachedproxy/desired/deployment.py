@@ -77,13 +77,13 @@ def deployment(cr: Object, spec: MemcachedProxySpec, images: Images, servers: Se
     ]
     selector = children.selector(cr, APP_NAME)
     pod = pods.restricted_pod(spec.pod_template, selector, containers, spec.image_pull_secrets)
+    if sweeps := scaling.sweep(spec, images.agent, servers.slots, ring):
+        pod["initContainers"] = sweeps
     dns = {"options": [{"name": name, "value": value} for name, value in DNS_OPTIONS.items()]}
     built = children.deployment(
         cr, APP_NAME, COMPONENT, spec.size, {**pod, "dnsConfig": dns, "volumes": list(_volumes(spec, ring))}
     )
     annotations = {RING_ANNOTATION: str(ring), **_routes(spec, servers, ring)}
-    if sweeps := scaling.sweep(spec, images.agent, servers.slots, ring):
-        pod["initContainers"] = sweeps
     built = pods.with_pod_metadata(built, spec.pod_template, spec.rollout, annotations)
     # Without old ReplicaSets: `kubectl rollout undo` would bring an old ring back.
     return {**built, "spec": {**built["spec"], **_strategy(spec.rollout), "revisionHistoryLimit": 0}}

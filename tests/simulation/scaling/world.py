@@ -103,13 +103,17 @@ class ScalingWorld(World):
         """The status of the Memcached."""
         return self.get(MEMCACHEDS, "cache").get("status", {})
 
-    async def until(self, holds: Callable[[], bool], what: str, seconds: float = LONG) -> None:
-        """Wait until something holds."""
+    async def watch(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait until something holds, at most so long."""
         for _ in range(int(seconds / PERIOD)):
             if holds():
-                break
+                return True
             await asyncio.sleep(PERIOD)
-        else:
+        return False
+
+    async def until(self, holds: Callable[[], bool], what: str, seconds: float = LONG) -> None:
+        """Wait until something holds."""
+        if not await self.watch(holds, seconds):
             raise AssertionError(f"not {what} after {seconds} s: {self.latch()}, {self.status()}, {self.serving}")
         assert self.broken == []
 

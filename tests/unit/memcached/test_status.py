@@ -61,7 +61,11 @@ DISKS: tuple[tuple[Object, Object | None], ...] = (
 @pytest.mark.parametrize(("cache", "disk"), DISKS)
 def test_status_matches_the_api_type(cache: Object, disk: Object | None) -> None:
     spec: Object = {"cache": {"memory": "9Gi", **cache}, "identity": "Stable"} if cache else {}
-    found: Object = {"servers": [], "scaling": None, **status(replace(OBSERVED, cr=memcached(**spec)), Outcome(), NOW).status}
+    found: Object = {
+        "servers": [],
+        "scaling": None,
+        **status(replace(OBSERVED, cr=memcached(**spec)), Outcome(), NOW).status,
+    }
     assert found["cache"].get("extstore") == disk
     found["conditions"] = with_transition_times([], found["conditions"], NOW)
     assert msgspec.to_builtins(msgspec.convert(found, MemcachedStatus)) == found

@@ -15,8 +15,8 @@ from memcached_operator.engine.reporting.conditions import debounce_period, with
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
-from memcached_operator.parts.ring import Ring
 from memcached_operator.memcachedproxy.status import RINGS, caches
+from memcached_operator.parts.ring import Ring
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out, snapshot_of
 

@@ -64,10 +64,10 @@ def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: date
     if unknown := unlisted(snapshot):
         cause = next(_failures(snapshot), f"{unknown[0].plural} are not listed")
         return f"it is not known which slots proxies use: {cause}"
-    if users := others(snapshot, latch):
-        return _proxies(users, latch)
     if slot:
         return f"{slot}: writes of keys that move fail. Repair it{_end_early(spec, latch)}"
+    if users := others(snapshot, latch):
+        return _proxies(users, latch)
     return ""
 
 

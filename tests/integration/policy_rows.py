@@ -92,7 +92,9 @@ REQUEST: Final[Object] = {"httpGet": {"host": "169.254.169.254", "port": 80}}
 PROFILE: Final[Object] = {"type": "Unconfined"}
 SELINUX: Final = {"type": "spc_t"}
 WINDOWS: Final = {"runAsUserName": "SYSTEM"}
-FIRST: Final = {"name": "a", "image": "a"}
+SWEEP: Final = {"name": "sweep", "image": "a", "terminationMessagePolicy": "FallbackToLogsOnError"}
+SWEPT: Final[Object] = {"initContainers": [SWEEP]}
+MOUNTED: Final = {"name": "all", "mountPath": "/a"}
 CLAIM: Final = [{"name": "gpu", "resourceClaimName": "theirs"}]
 FILE_KEY: Final[Object] = {"fileKeyRef": {"volumeName": "all", "path": "a", "key": "b"}}
 HEADER: Final = {"name": "a", "value": "b"}
@@ -109,10 +111,17 @@ def _volume(**source: Any) -> Object:
     return {"volumes": [{"name": "all", **source}]}
 
 
+def _privileged_sweep() -> Iterator[Row]:
+    """An init container may have no more rights than a container, under whose path it is reported."""
+    given = SWEEP | {"securityContext": {"privileged": True}}
+    yield Row(DEPLOYMENTS, pod("initContainers", [given]), not_written(f"spec.{CONTAINER}.{CONTEXT}.privileged"))
+
+
 def _args(**item: Any) -> Object:
     return _volume(downwardAPI={"items": [{"path": "args", "fieldRef": ARGS, **item}]})
 
 
+DATA: Final = _volume(emptyDir={"sizeLimit": "1Mi"})
 CLAIMED: Final = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 OTHER_CLAIM: Final[Object] = {"kind": "PersistentVolumeClaim", "name": "any"}
 CLAIM_SPEC: Final = f"{VOLUME}.ephemeral.volumeClaimTemplate.spec"
@@ -128,7 +137,10 @@ FIELDS: Final[Table] = (
     *_fields("template.metadata", finalizers=["example.com/held"]),
     *_fields(POD, hostNetwork=True, hostPID=True, hostIPC=True, nodeName="control-plane", schedulerName="other"),
     *_fields(POD, hostAliases=[{"ip": "192.0.2.1", "hostnames": ["a"]}], dnsPolicy="Default", preemptionPolicy="Never"),
-    *_fields(POD, enableServiceLinks=True, automountServiceAccountToken=True, initContainers=[FIRST]),
+    *_fields(POD, enableServiceLinks=True, automountServiceAccountToken=True),
+    *_fields(f"{POD}.initContainers[0]", name="other", restartPolicy="Always", args=["a"], pod=SWEPT),
+    *_fields(f"{POD}.initContainers[0]", env=[{"name": "A", "value": "a"}], volumeMounts=[MOUNTED], pod=SWEPT | DATA),
+    *_fields(f"{POD}.initContainers[0]", terminationMessagePolicy="File", pod=SWEPT),
     *_fields(POD, hostname="a", subdomain="a", setHostnameAsFQDN=True, readinessGates=[{"conditionType": "a"}]),
     *_fields(POD, hostUsers=True, since=USER_NAMESPACES),
     *_fields(POD, resourceClaims=CLAIM, since=CLAIMS),
@@ -146,6 +158,7 @@ FIELDS: Final[Table] = (
     *_fields(f"{CONTAINER}.{CONTEXT}", privileged=True, runAsUser=0, seccompProfile=PROFILE, appArmorProfile=PROFILE),
     *_fields(f"{CONTAINER}.{CONTEXT}", seLinuxOptions=SELINUX, windowsOptions=WINDOWS),
     *_fields(f"{CONTAINER}.{CONTEXT}", procMount="Unmasked", pod={"hostUsers": False}, since=USER_NAMESPACES),
+    *_privileged_sweep(),
     *_fields(f"{CONTAINER}.{CONTEXT}.capabilities", add=["SYS_ADMIN"]),
     *_fields(f"{CONTAINER}.ports[0]", hostPort=80, hostIP="127.0.0.1", pod=NUMBERED_PORT),
     *_fields(f"{CONTAINER}.resources", claims=[{"name": "gpu"}], pod={"resourceClaims": CLAIM}, since=CLAIMS),
@@ -398,6 +411,7 @@ ALLOWED: Final[Table] = (
     *(
         Row(DEPLOYMENTS, change)
         for change in (
+            pod("", SWEPT),
             pod("nodeSelector", {"a": "b"}),
             pod("affinity", {"nodeAffinity": {}, "podAntiAffinity": {REQUIRED: [TERM]}}),
             pod("tolerations", [{"operator": "Exists"}]),

@@ -41,6 +41,11 @@ HASH_TABLE: Final[Spec] = {"extraArgs": ["-o modern", "-o hashpower=24"]}
 RULES: Final[Table] = (
     *(*INVALID_PLACING, *INVALID_SLOTS, *INVALID_SHARED, *INVALID_MONITORING, *INVALID_OF_CACHES, *INVALID_TLS),
     *INVALID_EXTSTORE,
+    at("scaling.warm", {"duration": "30m"}, "must not be set without spec.identity Stable"),
+    *(
+        at("scaling.warm.duration", time, "must be a time in hours", "at most 168h", given={"identity": "Stable"})
+        for time in ("0", "0m", "1d", "30", "1h30", "169h", "168h1m", "10081m", "604801s", "-5m", "1.5h")
+    ),
     at("size", 0, SIZE),
     at("containerPort", 80, PORT, given={"size": None}),
     at("containerPort", 1023, PORT, "use 11211"),

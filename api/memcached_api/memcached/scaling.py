@@ -18,16 +18,16 @@ class Warm(msgspec.Struct, frozen=True, rename="camel"):
     """A change of size that loses no item that is written while keys move."""
 
     duration: Annotated[str, Meta(min_length=1, max_length=MAX_DURATION_LENGTH), KEEPS]
-    """How long keys move, such as `30m`, at most `168h`. An item of a moving key that is not set or added during this
-    time is lost, so set it to at least the longest TTL. `0s`: only consistent."""
+    """How long keys move, such as `30m`, at most `168h`; at least the longest TTL. Items of these keys that are not set
+    or added meanwhile are lost. `0s`: only consistent."""
 
 
 class Scaling(msgspec.Struct, frozen=True, rename="camel"):
     """How a change of `size` takes place."""
 
     warm: Warm | None = None
-    """Proxies move keys in phases: no client reads an outdated value because of a change of size. All clients must use
-    MemcachedProxies. Requires `identity: Stable`."""
+    """Proxies move keys in phases, so that clients read no outdated value. All clients must use MemcachedProxies.
+    Needs `identity: Stable`."""
 
 
 class ScalingStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -37,22 +37,22 @@ class ScalingStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     """Slots before."""
 
     to: Annotated[int, Meta(extra_json_schema={"format": "int32"})] = 0
-    """Slots after it."""
+    """Slots after."""
 
     phase: str = ""
     """`Wait`, `Prepare`, `Move`, `Finish` or `Plain`."""
 
     change: Annotated[int, Meta(extra_json_schema={"format": "int64"})] = 0
-    """Identifies the change: the Unix time of its first phase."""
+    """Unix time of its start, which identifies it."""
 
     since: str = ""
-    """Start of the phase."""
+    """Its start."""
 
     until: str = ""
-    """End of the phase `Move`."""
+    """Its end, of `Move`."""
 
     waiting_for: str = ""
-    """What prevents the next phase."""
+    """What delays the next one."""
 
 
 def duration_seconds(warm: Warm) -> int:

@@ -12,7 +12,6 @@ from memcached_api.image import MAX_LENGTH as MAX_IMAGE_LENGTH
 from memcached_api.kind import PROBLEM_COLUMNS, STATE_COLUMNS, Checked, Column, Kind
 from memcached_api.kubernetes import LIST_BY_NAME, LIST_BY_TYPE, LocalObjectReference, Quantity, Resources
 from memcached_api.memcached.extstore import Extstore
-from memcached_api.memcached.features import FEATURES
 from memcached_api.memcached.memory import (
     DEFAULT_CONNECTIONS,
     DEFAULT_ITEM_SIZE,
@@ -142,7 +141,7 @@ class MemcachedSpec(msgspec.Struct, frozen=True, rename="camel"):
     """How pods are replaced when a change requires it."""
 
     scaling: Scaling | None = None
-    """How a change of `size` takes place."""
+    """How `size` changes."""
 
     network_policy: NetworkPolicy | None = None
     """Which clients may connect. `{}` admits all pods in this namespace. If absent, there is no NetworkPolicy."""
@@ -233,11 +232,34 @@ class MemcachedStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     servers: Annotated[list[str], Meta(extra_json_schema={"x-kubernetes-list-type": "atomic"})] = []
     """The addresses of the slots, `host:port`, in order, for clients that distribute keys over them. The list follows
-    `spec.size`, even while pods are not ready. Only with `identity: Stable`."""
+    `spec.size`, or `scaling`, even while pods are not ready. Only with `identity: Stable`."""
 
     scaling: ScalingStatus | None = None
-    """The change of size that takes place, with `spec.scaling.warm`."""
+    """A change of size with `spec.scaling.warm`."""
 
+
+FEATURES: Final[Mapping[str, str]] = {
+    "podDisruptionBudget": "A PodDisruptionBudget, which the webhook sets in new objects and if you remove it",
+    "monitoring": "Metrics",
+    "monitoring.podMonitor": "A PodMonitor",
+    "monitoring.rules": "Alerts",
+    "monitoring.tls": "Metrics over HTTPS",
+    "monitoring.insight": "Predicted hit ratios",
+    "networkPolicy": "A NetworkPolicy",
+    "tls": "TLS for clients",
+    "auth": "User names and passwords",
+    "rollout.warmUp": "Rollouts and drains that wait for warm pods",
+    "cache.warmRestart": "Items that survive a restart of memcached",
+    "cache.extstore": "Items on disks",
+    "scaling.warm": "Changes of size that move keys in phases",
+    "service.perPod": "A Service for each slot",
+    "rollout.paused": "Pausing rollouts",
+    "identity": "Slots with stable names",
+    "tls.clientAuth": "Client certificates",
+    "tls.plaintext": "A port without TLS in addition to the TLS port",
+}
+"""Each feature by the path of its field in `spec`. The type of the field determines how it is switched on: see
+`Kind.features`."""
 
 MEMCACHED: Final = Kind(
     group=GROUP,

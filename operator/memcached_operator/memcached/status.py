@@ -36,9 +36,9 @@ from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.confirmation import takes_back
 from memcached_operator.memcached.updates.record import is_planned_end
-from memcached_operator.parts import pause
 from memcached_operator.parts.containers import SURGE
 from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
+from memcached_operator.parts.workloads import pause
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import WorkloadState, workload_state
 from memcached_operator.world.snapshot import Snapshot

@@ -11,9 +11,11 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from memcached_api.annotations import RING_ANNOTATION
-from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.validation.common_rules import LABEL, MAX_NAME_LENGTH, matches
 from memcached_operator.kube.resource import nested_map
+
+MAX_SLOTS: Final = 1000
+"""The most slots of a Memcached (`memcached_api.memcached.rules.spec`). What kinds share imports none of them."""
 
 MAX_UID: Final = 63
 """Characters of a uid: anyone who can create a pod writes its ring, and many rings are kept at the same time."""

@@ -246,3 +246,56 @@ def test_event_in_phase(event: Event, size: int, phase: Phase) -> None:
         await world.settle(size, 1200)
 
     run(scenario, election=event is kill)
+
+
+async def repair(world: ScalingWorld) -> None:
+    """All slots become ready."""
+    world.release()
+
+
+@pytest.mark.parametrize(("remedy", "phase"), [(shorten, Phase.FINISH), (repair, Phase.MOVE)])
+def test_move_with_a_broken_slot_goes_on_with_its_remedy(remedy: Event, phase: Phase) -> None:
+    async def scenario(world: ScalingWorld) -> None:
+        await world.warm(duration="10m")
+        await world.scale(4)
+        await world.reach(Phase.MOVE)
+        await asyncio.sleep(20)
+        await world.sandbox.delete(PODS, "cache-0")
+        world.hold("cache-0")
+        text = "slot cache-0 is not ready: writes of keys that move fail. Repair it, or set spec.scaling.warm.duration"
+        await world.until(lambda: text in world.condition(MEMCACHEDS, "cache", "Progressing")[1], "reported")
+        await remedy(world)
+        await world.until(lambda: text not in world.condition(MEMCACHEDS, "cache", "Progressing")[1], "ended")
+        await world.reach(phase)
+        await repair(world)
+        await world.settle(4, 1200)
+
+    run(scenario)
+
+
+def test_phase_that_waits_for_a_paused_proxy_is_stuck_until_it_goes_on() -> None:
+    async def scenario(world: ScalingWorld) -> None:
+        await world.warm()
+        await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": True})
+        await world.scale(4)
+        changes = "The size changes from 3 to 4 slots in phases, now Prepare"
+        stuck = ("MoveStuck", f"{changes}; MemcachedProxy front still uses another phase")
+        await world.until(lambda: world.condition(MEMCACHEDS, "cache", "Progressing") == stuck, "stuck", 1000)
+        await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": False})
+        await world.settle(4)
+
+    run(scenario)
+
+
+def test_autoscaler_that_changes_its_mind() -> None:
+    """It never changes the direction of keys that move, and the last size wins."""
+
+    async def scenario(world: ScalingWorld) -> None:
+        await world.warm(duration="45s")
+        for number in range(20):
+            await world.scale(3 + number % 2)
+            await asyncio.sleep(30)
+        await world.scale(4)
+        await world.settle(4)
+
+    run(scenario)

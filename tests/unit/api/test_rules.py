@@ -69,7 +69,7 @@ def test_rules_that_repeat_those_of_kubernetes_accept_exactly_the_valid_specs() 
     assert {name: errors for name, errors in found.items() if (not errors) != EDGES[name][1]} == {}
 
 
-BLOCKING = {"Memcached": 141, "MemcachedProxy": 99, "AppService": 32}
+BLOCKING = {"Memcached": 143, "MemcachedProxy": 99, "AppService": 32}
 """The number of rules that block. A new rule on an existing field does not: stored objects that violate it would no
 longer be reconciled. Raise a number only for a rule of a new field, or if `blocking` describes the rule."""
 

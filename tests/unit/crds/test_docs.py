@@ -10,7 +10,7 @@ from memcached_api.memcached.types import MEMCACHED
 SETTINGS = {
     *("resources", "cache", "podTemplate", "podTemplate.metadata", "podTemplate.spec", "rollout", "service", "agent"),
     *("agent.resources", "cache.evictions", "cache.extstore.volume", "imagePullPolicy", "tls.minVersion"),
-    "inheritedMetadata",
+    *("inheritedMetadata", "scaling"),
 }
 """Sections, booleans and enumerations that switch no feature on."""
 OF_KUBERNETES = re.compile(r"podTemplate\.spec\.")

@@ -11,7 +11,7 @@ from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Object, 
 from memcached_operator.memcached.losses import THIS_REPLACES
 from memcached_operator.memcached.plan import plan_with
 from memcached_operator.memcached.status import status_with
-from memcached_operator.parts.pause import RESUME
+from memcached_operator.parts.workloads.pause import RESUME
 from memcached_operator.world.snapshot import Resize, Snapshot
 from unit.builders import NOW, deleted, deployment, memcached, snapshot_of
 from unit.memcached.updates.updating import OLD, created, with_status

@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from memcached_api.memcached import memory
+from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_api.memcachedproxy.limits import DEFAULT_ITEM_SIZE, MAX_ITEM_SIZE, server_connections
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS as REAL
 from memcached_operator.memcachedproxy import references
 from memcached_operator.memcachedproxy.references import names, notices
+from memcached_operator.parts import ring
 from memcached_operator.parts.ring import Use
 from memcached_operator.world.knowledge import NOT_SERVED
 from memcached_operator.world.snapshot import Snapshot
@@ -27,6 +29,7 @@ LABELS = {
 
 def test_resource_is_that_of_the_other_kind() -> None:
     assert references.MEMCACHEDS == REAL
+    assert ring.MAX_SLOTS == MAX_SLOTS
 
 
 @pytest.mark.parametrize("spec", [None, 1, {}, {"memcachedRef": 1}, {"memcachedRef": {"name": 1}}])

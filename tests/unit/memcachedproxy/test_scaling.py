@@ -1,18 +1,23 @@
 """Pods of proxies in the phases of a change of size, and what the status shows of them."""
 
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
 
 import pytest
 
 from memcached_api.annotations import HANDLER_ANNOTATION, RING_ANNOTATION, ROUTES_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import decode_spec
-from memcached_operator.kube.resource import Object
+from memcached_operator.findings.failures import failures
+from memcached_operator.findings.rules import PodRules
+from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
+from memcached_operator.memcachedproxy.containers import INIT_CONTAINERS
 from memcached_operator.memcachedproxy.desired.deployment import Servers, deployment
-from memcached_operator.memcachedproxy.references import Slots, reads
+from memcached_operator.memcachedproxy.references import MEMCACHEDS, Slots, reads
+from memcached_operator.memcachedproxy.status import RINGS, caches
 from memcached_operator.parts.ring import Move, Phase, Ring, moving, ring_of
 from memcached_operator.world import kept_fields
-from unit.builders import memcachedproxy, slots
+from unit.builders import NOW, memcachedproxy, pod, rolled_out, slots, snapshot_of
 
 SLOTS: Final = Slots("cache", "cache.test.svc.cluster.local", 11211)
 IMAGES: Final = Images("memcached:1.6.45", "agent:1")
@@ -117,3 +122,93 @@ def test_ring_that_a_memcached_asks_for(servers: int, spec: Object, scaling: Obj
     cr = slots(servers, spec=spec)
     cr["status"] |= {} if scaling is None else {"scaling": scaling}
     assert reads(cr).ring("cache").usage == usage
+
+
+def swept(ended: Object, waiting: Object) -> Object:
+    """A pod of Prepare whose sweep has failed."""
+    status = {"name": "sweep", "state": waiting, "lastState": {"terminated": ended}, "restartCount": 1}
+    return pod("front-1", phase="Pending", initContainerStatuses=[status])
+
+
+@pytest.mark.parametrize("state", [{"running": {}}, {"waiting": {"reason": "CrashLoopBackOff"}}])
+def test_sweep_that_fails_is_a_problem_of_its_own(state: Object) -> None:
+    said = "slot cache-1: timed out\n"
+    failed = swept({"exitCode": 1, "reason": "Error", "message": said}, state)
+    rules = PodRules("MemcachedProxy", init_containers=INIT_CONTAINERS)
+    (found,) = failures(snapshot_of(memcachedproxy(), pods=[failed]).pods, NOW, rules)
+    assert found.reason == "SweepFailed"
+    assert found.message == (
+        "Pod front-1: init container sweep terminated with exit code 1 (Error): it has not removed the outdated items "
+        "of all slots before the change of size: slot cache-1: timed out; see kubectl logs --previous -n test front-1 "
+        "-c sweep"
+    )
+
+
+def test_sweep_that_has_succeeded_once_is_no_problem() -> None:
+    ended = swept({"exitCode": 1, "reason": "Error"}, {"terminated": {"exitCode": 0}})
+    rules = PodRules("MemcachedProxy", init_containers=INIT_CONTAINERS)
+    assert failures(snapshot_of(memcachedproxy(), pods=[ended]).pods, NOW, rules) == []
+
+
+def live(ring: str, *, updated: int = 2) -> Object:
+    """A Deployment of two pods with a ring in its template."""
+    found = rolled_out(2)
+    template = {"metadata": {"annotations": {RING_ANNOTATION: ring}}}
+    status = {**found["status"], "updatedReplicas": updated, "availableReplicas": updated}
+    spec = {**found["spec"], "template": template}
+    return {**found, "metadata": {**found["metadata"], "name": "front"}, "spec": spec, "status": status}
+
+
+PLAIN, PREPARED, MOVED = "cache/cr/3", "cache/cr/3>4/Prepare/7", "cache/cr/3>4/Move/7"
+
+
+class Shown(NamedTuple):
+    """The ring of the template, those of pods that are known and that a list has, and what the status had.
+
+    `usage`: what it has next; None without one. `listed`: whether pods are listed before.
+    """
+
+    template: str
+    pods: tuple[str, ...]
+    found: tuple[str, ...] | None
+    before: str
+    usage: str | None
+    listed: bool = False
+    updated: int = 2
+
+
+SHOWN: Final[dict[str, Shown]] = {
+    "shown": Shown(PLAIN, (PLAIN, PLAIN), None, "3", "3"),
+    "first": Shown(PLAIN, (PLAIN, PLAIN), None, "", None, listed=True),
+    "listed": Shown(PLAIN, (PLAIN, PLAIN), (PLAIN, PLAIN), "", "3"),
+    "a rollout": Shown(MOVED, (PREPARED, PREPARED), None, "3>4/Prepare/7", None, updated=0),
+    "a pod that stops": Shown(MOVED, (MOVED, MOVED, PREPARED), None, "", None),
+    "a pod that is unknown": Shown(MOVED, (MOVED, MOVED), (MOVED, PREPARED), "", None, listed=True),
+    "the rollout is complete": Shown(MOVED, (MOVED, MOVED), (MOVED,), "", "3>4/Move/7"),
+    "a pod was deleted": Shown(MOVED, (MOVED,), None, "3>4/Move/7", None, updated=1),
+    "an unknown ring": Shown(MOVED, (MOVED, "x"), None, "3>4/Move/7", None),
+}
+
+
+@pytest.mark.parametrize("row", SHOWN.values(), ids=SHOWN.keys())
+def test_ring_of_all_pods_in_the_status(row: Shown) -> None:
+    def annotated(name: str, text: str) -> Object:
+        found = pod(name)
+        return {**found, "metadata": {**found["metadata"], "annotations": {RING_ANNOTATION: text}}}
+
+    cr = memcachedproxy()
+    before = {"name": "cache", "servers": 4 if ">" in row.template else 3}
+    cr["status"] = {"caches": [{**before, "ring": row.before} if row.before else before]}
+    deployment = live(row.template, updated=row.updated)
+    pods = [annotated(f"front-{number}", text) for number, text in enumerate(row.pods)]
+    found = snapshot_of(cr, {key_of(DEPLOYMENTS, deployment): deployment}, pods)
+    cache = reads(slots(3, spec=WARM, uid="cr"))
+    listed = None if row.found is None else frozenset(map(ring_in_text, row.found))
+    found = replace(found, referenced={Key(MEMCACHEDS, "test", "cache"): cache}, listed=listed)
+    (shown,) = caches(found, decode_spec(cr))
+    assert (shown.get("ring"), RINGS.needed(found)) == (row.usage, row.listed)
+
+
+def ring_in_text(text: str) -> Ring | None:
+    """The ring in the text of an annotation."""
+    return ring_of({"metadata": {"annotations": {RING_ANNOTATION: text}}})

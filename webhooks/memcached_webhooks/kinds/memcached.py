@@ -260,8 +260,8 @@ def _scaling_warnings(new: MemcachedSpec, old: MemcachedSpec | None) -> Iterator
     if warm_scaling_of(new) is not None and (old is None or warm_scaling_of(old) is None):
         yield (
             "spec.scaling.warm: all clients must use MemcachedProxies, because one that connects to a slot can read "
-            "outdated items. Set duration to at least the longest TTL: items of moving keys that are only read, "
-            "touched or changed in place are lost"
+            "outdated items. Items of moving keys that are only read, touched or changed in place are lost, so "
+            "duration should be at least the longest TTL"
         )
 
 

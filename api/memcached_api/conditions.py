@@ -103,9 +103,9 @@ _MEANINGS: Final = {
             "Wait. The message contains the phase, and what it waits for.",
         ),
         MOVE_STUCK: Meaning(
-            "A phase of such a change has waited for more than 15 minutes, because pods of a proxy still use the one "
-            "before it.",
-            "Correct the MemcachedProxy, or the pod, that the message names.",
+            "A phase of such a change has waited for more than 15 minutes, for example because pods of a proxy still "
+            "use the one before it.",
+            "Correct the MemcachedProxy, the pod or the slot that the message names.",
         ),
         PAUSED: Meaning(
             "The rollout is paused. Changes that require new pods wait, and all other changes are applied.",

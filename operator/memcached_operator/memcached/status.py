@@ -59,7 +59,7 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
                 "readyReplicas": state.rollout.ready,
                 "selector": labels.selector(APP_NAME, meta["name"]),
                 "nodes": state.nodes,
-                **_from_spec(snapshot, cluster_domain, now),
+                **_from_spec(snapshot, outcome, cluster_domain, now),
                 "conditions": state.conditions,
             },
             state.requeue_after,
@@ -113,7 +113,7 @@ def _removed_fields(snapshot: Snapshot, outcome: Outcome) -> Iterator[str]:
         yield LABEL_KEYS_REMOVED
 
 
-def _from_spec(snapshot: Snapshot, domain: str, now: datetime) -> dict[str, Object | list[str]]:
+def _from_spec(snapshot: Snapshot, outcome: Outcome, domain: str, now: datetime) -> dict[str, Object | list[str]]:
     """The fields `cache`, `servers` and `scaling`. They keep their values while the pods do, if the spec is invalid."""
     cr = snapshot.cr
     spec, _ = checked(cr)
@@ -125,7 +125,8 @@ def _from_spec(snapshot: Snapshot, domain: str, now: datetime) -> dict[str, Obje
     ports = served_ports(spec, snapshot.workload(STATEFULSETS))
     latch = current(snapshot, spec)
     size = spec.size if latch is None else latch.published
-    scaling = {} if latch is None else scaling_status(snapshot, spec, latch, now)
+    updated = outcome.update is None or outcome.update.complete
+    scaling = {} if latch is None else scaling_status(snapshot, spec, latch, now, updated=updated)
     return {
         "cache": _cache(spec),
         "servers": servers(cr, size, ports.default, domain),

@@ -72,7 +72,7 @@ def change_of(snapshot: Snapshot, spec: MemcachedSpec, now: datetime, *, updated
     return Change(
         following,
         following != latch and _needs_users(latch, following),
-        tuple(report.problems(snapshot, spec, shown, now)),
+        tuple(report.problems(snapshot, spec, shown, now, updated=updated)),
         _requeue_after(snapshot, following, known),
     )
 

@@ -19,15 +19,17 @@ from memcached_operator.parts.ring import Phase
 from memcached_operator.world.snapshot import Snapshot
 
 STUCK_SECONDS: Final = 900.0
-"""Seconds after which a phase that waits for proxies is reported as stuck. A rollout of proxies takes 10 to 20 s."""
+"""Seconds after which a phase that waits for something is reported as stuck. A rollout of proxies takes 10 to 20 s."""
 
 
-def scaling_status(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime) -> dict[str, Any]:
-    """The field `status.scaling`; empty while the size is stable."""
+def scaling_status(
+    snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool
+) -> dict[str, Any]:
+    """The field `status.scaling`; empty while the size is stable. `updated`: no pod of a slot is to be updated."""
     if latch.is_stable:
         return {}
     times = {"since": latch.since, "until": _until(latch, spec)}
-    waiting = waiting_for(snapshot, spec, latch, now)
+    waiting = waiting_for(snapshot, spec, latch, now, updated=updated)
     return {
         "from": latch.source,
         "to": latch.target,
@@ -38,11 +40,13 @@ def scaling_status(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: d
     }
 
 
-def problems(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime) -> Iterator[Problem]:
-    """What happens now, as a reason of Progressing; nothing while the size is stable."""
+def problems(
+    snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool
+) -> Iterator[Problem]:
+    """What happens now, as a reason of Progressing; nothing while the size is stable. `updated`: as above."""
     if latch.is_stable:
         return
-    waiting, until = waiting_for(snapshot, spec, latch, now), _until(latch, spec)
+    waiting, until = waiting_for(snapshot, spec, latch, now, updated=updated), _until(latch, spec)
     begun = "next" if latch.phase is Phase.WAIT else f"in phases, now {latch.phase}"
     details = [
         f"The size changes from {latch.source} to {latch.target} slots {begun}",
@@ -51,11 +55,11 @@ def problems(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetim
         *_later(spec, latch),
     ]
     age = 0.0 if latch.since is None else (now - latch.since).total_seconds()
-    is_stuck = latch.is_moving and until is None and bool(waiting) and age >= STUCK_SECONDS
+    is_stuck = until is None and bool(waiting) and age >= STUCK_SECONDS
     yield Problem(c.MOVE_STUCK if is_stuck else c.MOVING_KEYS, "; ".join(details))
 
 
-def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime) -> str:
+def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> str:
     """What prevents the next phase, as a clause; empty for nothing but the duration of Move."""
     unready = [slot for slot, _ in unready_slots(snapshot, latch, now)]
     slot = f"slot {slot_name(snapshot.cr, unready[0])} is not ready" if unready else ""
@@ -68,7 +72,7 @@ def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: date
         return f"{slot}: writes of keys that move fail. Repair it{_end_early(spec, latch)}"
     if users := others(snapshot, latch):
         return _proxies(users, latch)
-    return ""
+    return "pods are still being updated" if latch.phase is Phase.WAIT and not updated else ""
 
 
 def _failures(snapshot: Snapshot) -> Iterator[str]:

@@ -181,7 +181,7 @@ TEXTS: Final[dict[str, tuple[Latch, dict[Key, Use], dict[str, Any], str, str]]] 
         replace(at(Phase.WAIT), since=LATE),
         {},
         {"unready": {3: 5.0}},
-        "MovingKeys",
+        "MoveStuck",
         " next; slot cache-3 is not ready",
     ),
     "long move": (
@@ -225,7 +225,7 @@ def test_field_of_the_status() -> None:
         "until": "2030-01-01T12:30:00Z",
     }
     assert len(shown["servers"]) == 4
-    assert scaling_status(found, decode_spec(found.cr), stable(3), NOW) == {}
+    assert scaling_status(found, decode_spec(found.cr), stable(3), NOW, updated=True) == {}
     assert "scaling" not in KIND.status(world(stable(3), 3, {}), Outcome(), NOW).status
 
 

@@ -137,8 +137,7 @@ function route_scale_conf(options, ctx)
 end
 
 local NOT_FOUND <const>, NOT_STORED <const> = mcp.MCMC_CODE_NOT_FOUND, mcp.MCMC_CODE_NOT_STORED
-local EXISTS <const>, CLIENT_ERROR <const> = mcp.MCMC_CODE_EXISTS, mcp.MCMC_CODE_CLIENT_ERROR
-local SERVER_ERROR <const> = mcp.MCMC_CODE_SERVER_ERROR -- of a server: a response of the proxy has no code
+local EXISTS <const>, SERVER_ERROR <const> = mcp.MCMC_CODE_EXISTS, mcp.MCMC_CODE_SERVER_ERROR
 local MG <const>, MS <const>, MA <const>, MD <const>, ME <const> = mcp.CMD_MG, mcp.CMD_MS, mcp.CMD_MA, mcp.CMD_MD, mcp.CMD_ME
 local PLAIN <const> = { [mcp.CMD_SET] = "store", [mcp.CMD_ADD] = "add", [mcp.CMD_DELETE] = "remove", [ME] = "fetch" }
 for _, name in ipairs{ "GET", "GETS", "GAT", "GATS" } do PLAIN[mcp["CMD_" .. name]] = "fetch" end
@@ -165,18 +164,17 @@ end
 -- The reply to an `add` of an item that far has. The request must not be sent there: if the item has just expired, it
 -- would be stored at the wrong place. The proxy sends a string even after noreply, but not a response without an error.
 local function exists(req, cmd, found)
-    local last = req:ntokens()
-    if cmd ~= MS then return req:token(last) == "noreply" and found or "NOT_STORED\r\n" end
-    local reply = { "NS" }
-    for index = 4, last do
-        local token = req:token(index)
-        local flag = token:sub(1, 1)
-        if flag == "O" then reply[#reply + 1] = token end
-        if flag == "k" then reply[#reply + 1] = "k" .. req:key() .. (req:has_flag("b") and " b" or "") end
-        if flag == "c" then reply[#reply + 1] = "c0" end
-        if flag == "s" then reply[#reply + 1] = "s" .. req:token(3) end
+    local line = req:raw_line() -- `req:token` returns the key for every index
+    if cmd ~= MS then return line:find(" noreply", 1, true) and found or "NOT_STORED\r\n" end
+    local size, flags = line:match("^%S+ +%S+ +(%S+)(.*)")
+    local reply = "NS"
+    for flag, token in flags:gmatch("(%a)(%S*)") do
+        if flag == "O" then reply = reply .. " O" .. token end
+        if flag == "k" then reply = reply .. " k" .. req:key() .. (req:has_flag("b") and " b" or "") end
+        if flag == "c" then reply = reply .. " c0" end
+        if flag == "s" then reply = reply .. " s" .. size end
     end
-    return table.concat(reply, " ") .. "\r\n"
+    return reply .. "\r\n"
 end
 
 local function scale(rctx, my)
@@ -193,6 +191,7 @@ local function scale(rctx, my)
         mcp.stat(my.stat_refused, 1)
         return res
     end
+    local function responded(res) return res:raw_string() ~= nil end -- an error of the proxy has a code, but no text
     local function missed(res)
         local code = res:code()
         return code == NOT_FOUND or code == NOT_STORED
@@ -230,8 +229,7 @@ local function scale(rctx, my)
         local second = send(req, my.far)
         if second:ok() then return second, missed(second) end
         -- In prepare, far has an item only if a pod of `move` has written it. Without far, it is as if it were evicted.
-        local code = second:code()
-        if code == CLIENT_ERROR or code == SERVER_ERROR then return second end
+        if responded(second) then return second end
         return my.phase == "move" and refused(second) or first
     end
 
@@ -253,7 +251,7 @@ local function scale(rctx, my)
         local res = send(req, my.near)
         if res:ok() then return settled(req, res) end
         -- A server that does not store a value, because it is too large, removes the item. Then far must not have it.
-        if res:code() == SERVER_ERROR then send_instead("md", req, my.clear) end
+        if res:code() == SERVER_ERROR and responded(res) then send_instead("md", req, my.clear) end
         return res
     end
     function act.add(req, cmd)
@@ -273,16 +271,17 @@ local function scale(rctx, my)
         return first:ok() and first:code() == NOT_FOUND and second or first
     end
 
-    -- Without N at first: where the item is, or has just been, no other place may get one.
+    -- Without N at first: where the item is, or has just been, no other place may get one. Servers ignore the flags L
+    -- and P, which keep the place of N: the reply depends on the order of the flags.
     function act.create(req, cmd)
         local _, seconds = req:flag_token("N")
         local act_on = cmd == MG and fetch or change
         if not tonumber(seconds) then return (act_on(req, cmd)) end -- the server rejects it
-        local quiet = req:has_flag("q")
-        req:flag_del("N")
+        local quiet, ignored = req:has_flag("q"), req:has_flag("L") and "P" or "L"
+        req:flag_replace("N", ignored, seconds)
         local res, nowhere = act_on(req, cmd)
         if not nowhere then return res end
-        req:flag_add("N", seconds)
+        req:flag_replace(ignored, "N", seconds)
         if quiet then req:flag_add("q") end -- lost in the text when it is sent
         res = send(req, my.again)
         if cmd == MG then mcp.stat(my.stat_miss, 1) end

@@ -162,10 +162,9 @@ def _event(request: Request, progress: Progress | None, rules: Rules) -> Event:
 def _reads(number: int, rules: Rules, state: State, lost: Place | None, pair: tuple[Phase, Phase]) -> History:
     """Reads after `number` requests, one after another: in both phases, before and after the loss, and in all later."""
     after: State = (None if lost == OLD else state[OLD], None if lost == NEW else state[NEW])
-    later = PHASES[PHASES.index(pair[1]) + 1 :]
-    reads: list[tuple[Phase, State]] = [(phase, state) for phase in pair]
-    reads += [(phase, after) for phase in (*pair, *later)]
-    found = [_read(Request("fetch", phase, "none"), rules, values) for phase, values in reads]
+    later: tuple[Phase, ...] = PHASES[PHASES.index(pair[1]) + 1 :]
+    groups: list[tuple[State, tuple[Phase, ...]]] = [(state, pair), (after, pair), (after, later)]
+    found = [_read(Request("fetch", phase, "none"), rules, values) for values, phases in groups for phase in phases]
     return tuple(Event("fetch", "none", each, frozenset(range(number + i))) for i, each in enumerate(found))
 
 

@@ -3,16 +3,15 @@
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Never
+from typing import Final
 
 from memcached_agent.addresses import Address, is_port, parse_address
 from memcached_agent.logs import FORMATS, LEVELS
+from memcached_agent.parser import MAX_QUOTED, Parser
 from memcached_agent.version import version
 
 MAX_PATH: Final = 256
 """Characters of a path on the command line."""
-MAX_QUOTED: Final = 64
-"""Characters of an invalid value that become part of a message."""
 DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus at /metrics, and its problems at /healthz.
                      Probes use /livez and /readyz on a separate port. The agent runs in the same pod as memcached. It
                      opens one connection to memcached, and keeps it open. With --tls-directory or --users-file, it
@@ -20,6 +19,7 @@ DESCRIPTION: Final = """Serve the metrics of a memcached server to Prometheus at
                      pod set until when it is not ready, and how much memory memcached gets while it runs. With
                      --arguments-file, it restarts memcached when its arguments change, and memcached keeps its items.
                      With --extstore-volume, it stops memcached when the disk of extstore refuses writes.
+                     `memcached-agent sweep` is another command: it prepares slots for a change of their number.
                      """
 
 
@@ -71,14 +71,6 @@ class AgentOptions:
     """Whether a second connection watches evictions, to predict hit ratios."""
     extstore: str | None = None
     """The directory of extstore's file `items`, which the agent probes."""
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
-
-    def error(self, message: str) -> Never:
-        """Print the message and exit with code 2."""
-        self.exit(2, f"{self.prog}: {message} (--help describes the options)\n")
 
 
 def parse_options(arguments: Sequence[str]) -> AgentOptions:

@@ -32,6 +32,8 @@ is idle for the time of `-o idle_timeout`, which is at least 60 s."""
 COMMANDS: Final = ("stats", "stats settings", "stats items", "stats slabs")
 BACKENDS: Final = "stats proxybe"
 """The command for the servers of a proxy that are marked as bad."""
+ROUTES: Final = "stats proxy"
+"""The command for the counters of a proxy, also those of its routes."""
 LINE: Final = b""
 
 
@@ -72,7 +74,9 @@ class MemcachedClient:
             try:
                 found = statistics(*replies)
                 if is_proxy(found.general):
-                    found = found._replace(backends=await _backends(connection))
+                    found = found._replace(
+                        backends=await _of_proxy(connection, BACKENDS), routes=await _of_proxy(connection, ROUTES)
+                    )
             except ValueError as error:
                 raise connection.fail("protocol", f"sent invalid statistics: {error}") from error
             return found
@@ -202,12 +206,12 @@ class MemcachedClient:
             self._last_reply = asyncio.get_running_loop().time()
 
 
-async def _backends(connection: MemcachedConnection) -> Stats | None:
-    """The servers of a proxy. None if it replies with an error, as an image without this command does.
+async def _of_proxy(connection: MemcachedConnection, command: str) -> Stats | None:
+    """The statistics of a proxy. None if it replies with an error, as an image without this command does.
 
     Raises MemcachedError, and ValueError for an invalid reply.
     """
-    reply = await connection.request(f"{BACKENDS}\r\n".encode(), END, BACKENDS, ERRORS)
+    reply = await connection.request(f"{command}\r\n".encode(), END, command, ERRORS)
     return None if reply.startswith(ERRORS) else parse_stats(reply)
 
 

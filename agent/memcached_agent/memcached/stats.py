@@ -66,7 +66,7 @@ class Gets(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """The replies to four commands, and to a fifth one of a proxy.
+    """The replies to four commands, and to two more of a proxy.
 
     `items` and `slabs` have one entry for each slab class in use.
     """
@@ -83,6 +83,8 @@ class Statistics(NamedTuple):
     """The totals of `stats slabs`."""
     backends: Stats | None = None
     """`stats proxybe`: the servers that are marked as bad. None without a proxy, and if it replies with an error."""
+    routes: Stats | None = None
+    """`stats proxy`: counters of the proxy and of its routes. None as with `backends`."""
 
 
 def is_proxy(general: Stats) -> bool:

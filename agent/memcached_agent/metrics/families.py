@@ -200,7 +200,7 @@ SLABS: Final = (
 
 def families(statistics: Statistics) -> Iterator[Family]:
     """All metrics of a server that replied. A family may be empty."""
-    general, settings, items, slabs, totals, _ = statistics
+    general, settings, items, slabs, totals, _, _ = statistics
     yield Family(UP, [((), 1)])
     yield Family(VERSION, [((("version", general.get("version", "")[:MAX_VERSION_LENGTH]),), 1)])
     yield from _plain(

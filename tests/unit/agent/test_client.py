@@ -9,7 +9,7 @@ import pytest
 from memcached_agent.addresses import Address
 from memcached_agent.memcached import client as client_module
 from memcached_agent.memcached import connection
-from memcached_agent.memcached.client import BACKENDS, MemcachedClient
+from memcached_agent.memcached.client import BACKENDS, ROUTES, MemcachedClient
 from memcached_agent.memcached.errors import MemcachedError, Reason
 from memcached_agent.metrics import proxy
 from support.streams import until
@@ -91,13 +91,38 @@ PROXY = b"STAT proxy_backend_total 4\r\n"
 )
 def test_servers_that_a_proxy_cannot_reach(general: bytes, backends: bytes, expected: int | None) -> None:
     async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
-        memcached.replies |= {"stats": general + STATS, BACKENDS: backends}
+        memcached.replies |= {"stats": general + STATS, BACKENDS: backends, ROUTES: b"ERROR\r\n"}
         await replies_again(client)
         for _ in range(2):  # over the same connection
-            found = [each.samples[0][1] for each in proxy.families(await client.statistics())]
+            found = [each.samples[0][1] for each in proxy.families(await client.statistics()) if each.samples]
             assert found == ([] if expected is None else [expected])
         assert (BACKENDS in memcached.commands) == bool(general)
         assert (memcached.connections, counted(client)) == (1, {})
+
+    with_client(scenario)
+
+
+SCALE = b"STAT cmd_mg 1\r\nSTAT user_scale_new 5\r\nSTAT user_scale_old 7\r\nSTAT user_scale_miss 0\r\n"
+
+
+@pytest.mark.parametrize(
+    ("counters", "expected"),
+    [
+        (SCALE + b"STAT user_scale_refused 2\r\nEND\r\n", {"hits": [5, 7], "misses": [0], "refused": [2]}),
+        (b"STAT cmd_mg 1\r\nSTAT user_scale_newer 5\r\nSTAT user_other 5\r\nEND\r\n", {}),
+        (b"ERROR\r\n", {}),
+    ],
+    ids=["while slots change", "otherwise", "without the command"],
+)
+def test_counters_of_a_change_of_the_number_of_slots(counters: bytes, expected: dict[str, list[float]]) -> None:
+    async def scenario(memcached: FakeMemcached, client: MemcachedClient) -> None:
+        memcached.replies |= {"stats": PROXY + STATS, BACKENDS: b"END\r\n", ROUTES: counters}
+        await replies_again(client)
+        _, *families = proxy.families(await client.statistics())
+        found = {each.metric.name: [value for _, value in each.samples] for each in families if each.samples}
+        assert found == {f"memcached_agent_proxy_scaling_{name}_total": values for name, values in expected.items()}
+        labels = [labels for labels, _ in families[0].samples]
+        assert labels == ([(("place", "new"),), (("place", "old"),)] if expected else [])
 
     with_client(scenario)
 

@@ -59,7 +59,7 @@ class Slot:
         return f"slot {self.number} ({self._host}:{self._port})"
 
     def sweep(self, change: Change, deadline: Deadline) -> None:
-        """Delete the items of other slots until a dump has none, and leave the marker; unless the marker is there.
+        """Delete the items of other slots until a dump has no more, and leave the marker; unless the marker is there.
 
         With the marker, a sweep of the same change has ended before, and proxies may have moved items here since then.
         Raises SlotError and TimeIsUpError.
@@ -76,14 +76,18 @@ class Slot:
         for _ in range(MAX_PASSES):
             _wait_for_crawler(connection, deadline)
             with connect(self._host, self._port, deadline) as dumping:
-                sent = self._delete(connection, dumping, slots, deadline)
-            if not sent:
+                removed = self._delete(connection, dumping, slots, deadline)
+            self.removed += removed
+            if not removed:
                 return
         raise SlotError(f"has items of other slots after {MAX_PASSES} dumps: a client writes to it without a proxy")
 
     def _delete(self, connection: socket.socket, dumping: socket.socket, slots: int, deadline: Deadline) -> int:
-        """Delete the items of other slots in one dump, and return how many it had."""
-        dump, pending = Dump(), Pending()
+        """Delete the items of other slots in one dump, and return how many existed.
+
+        None of the others exists: they have expired, or are a part of a key that no line ends tell from two keys.
+        """
+        dump, pending, removed = Dump(), Pending(), 0
         send(dumping, COMMAND, deadline)
         reads = True
         while reads or pending.unanswered:
@@ -94,32 +98,30 @@ class Slot:
                 self.keys, self.problem = self.keys + len(keys), ""
                 pending.add(deletions(keys, self.number, slots))
             if connection in ready:
-                self.removed += pending.answered(receive(connection, deadline))
+                removed += pending.answered(receive(connection, deadline))
             if pending.unsent:
                 send_some(connection, pending.unsent, deadline)
             reads = reads and not dump.complete
             if reads and pending.unanswered > MAX_PENDING:
                 dumping.close()
                 reads = False
-        return pending.sent
+        return removed
 
 
 class Pending:
     """Commands that delete items, until memcached has answered them.
 
-    `unsent`: those that are not sent yet. `sent`: the number of all commands. `unanswered`: of those without a reply.
+    `unsent`: those that are not sent yet. `unanswered`: the number of those without a reply.
     """
 
     def __init__(self) -> None:
         self.unsent = bytearray()
-        self.sent = 0
         self.unanswered: int = 0
         self._rest: bytes = b""
 
     def add(self, commands: Iterable[bytes]) -> None:
         """Append commands."""
         found = list(commands)
-        self.sent += len(found)
         self.unanswered += len(found)
         self.unsent += b"".join(found)
 

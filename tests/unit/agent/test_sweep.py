@@ -140,11 +140,11 @@ def test_replies_to_deletions_in_parts() -> None:
     pending = Pending()
     pending.add([b"md a\r\n", b"md b\r\n"])
     pending.add([b"md c\r\n"])
-    assert (pending.unsent, pending.sent, pending.unanswered) == (b"md a\r\nmd b\r\nmd c\r\n", 3, 3)
+    assert (pending.unsent, pending.unanswered) == (b"md a\r\nmd b\r\nmd c\r\n", 3)
     assert [pending.answered(each) for each in (b"HD\r\nN", b"F", b"\r\n")] == [1, 0, 0]
     assert pending.unanswered == 1
     assert pending.answered(b"HD\r\n") == 1
-    assert (pending.sent, pending.unanswered) == (3, 0)
+    assert pending.unanswered == 0
 
 
 @pytest.mark.parametrize("reply", [b"CLIENT_ERROR bad\r\n", b"HD\r\nSERVER_ERROR x\r\n", b"HD\r\nHD\r\n"])

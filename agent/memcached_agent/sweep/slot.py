@@ -76,18 +76,16 @@ class Slot:
         for _ in range(MAX_PASSES):
             _wait_for_crawler(connection, deadline)
             with connect(self._host, self._port, deadline) as dumping:
-                removed = self._delete(connection, dumping, slots, deadline)
-            self.removed += removed
-            if not removed:
-                return
+                if self._delete(connection, dumping, slots, deadline):
+                    return
         raise SlotError(f"has items of other slots after {MAX_PASSES} dumps: a client writes to it without a proxy")
 
-    def _delete(self, connection: socket.socket, dumping: socket.socket, slots: int, deadline: Deadline) -> int:
-        """Delete the items of other slots in one dump, and return how many existed.
+    def _delete(self, connection: socket.socket, dumping: socket.socket, slots: int, deadline: Deadline) -> bool:
+        """Delete the items of other slots in one dump; returns whether it was complete, and none of them existed.
 
-        None of the others exists: they have expired, or are a part of a key that no line ends tell from two keys.
+        Such items have expired, or another sweep has deleted them, or they are parts of one key, which looks like two.
         """
-        dump, pending, removed = Dump(), Pending(), 0
+        dump, pending, before = Dump(), Pending(), self.removed
         send(dumping, COMMAND, deadline)
         reads = True
         while reads or pending.unanswered:
@@ -98,14 +96,14 @@ class Slot:
                 self.keys, self.problem = self.keys + len(keys), ""
                 pending.add(deletions(keys, self.number, slots))
             if connection in ready:
-                removed += pending.answered(receive(connection, deadline))
+                self.removed += pending.answered(receive(connection, deadline))
             if pending.unsent:
                 send_some(connection, pending.unsent, deadline)
             reads = reads and not dump.complete
             if reads and pending.unanswered > MAX_PENDING:
                 dumping.close()
                 reads = False
-        return removed
+        return dump.complete and self.removed == before
 
 
 class Pending:

@@ -111,6 +111,16 @@ def test_items_that_do_not_exist_are_done() -> None:
     assert [commands.count(each) for each in (DUMP, "md a", "md b", MARK)] == [1, 1, 1, 1]
 
 
+def test_dump_that_was_given_up_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another sweep has deleted what its first part lists."""
+    monkeypatch.setattr("memcached_agent.sweep.slot.MAX_PENDING", 100)
+    keys = [f"key-{number}" for number in range(20000)]
+    listed = "".join(f"mg {key}\r\n" for key in keys)
+    slot, _, commands = attempt(EMPTY | {DUMP: f"OK\r\n{listed}EN\r\n"} | {f"md {key}": "NF\r\n" for key in keys}, 1)
+    assert not slot.done
+    assert (commands.count(DUMP) > 1, MARK in commands) == (True, False)
+
+
 def test_login_and_connection_limit() -> None:
     assert attempt(EMPTY, login="a b")[1].startswith("replied 'CLIENT_ERROR unauthenticated' to `mg ")
     problem = attempt(EMPTY, greeting="ERROR Too many open connections\r\n")[1]

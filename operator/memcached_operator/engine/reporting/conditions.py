@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from memcached_api import conditions as c
 from memcached_operator.kube import texts
@@ -141,10 +141,17 @@ def _user_visible(status: Mapping[str, object]) -> tuple[object, ...]:
     return status.get("readyReplicas"), status.get("availableReplicas"), *messages
 
 
-def merge_patch(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """The merge patch from one status to another: changed fields, and null for removed ones."""
-    changed = {name: value for name, value in new.items() if old.get(name) != value}
+def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The merge patch from one status to another: changed fields, and null for removed ones, in objects of it too."""
+    changed = {name: _change(old.get(name), value) for name, value in new.items() if old.get(name) != value}
     return changed | dict.fromkeys(old.keys() - new.keys())
+
+
+def _change(old: object, new: object) -> object:
+    """The merge patch from one value of a field to another."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return merge_patch(cast("Object", old), cast("Object", new))
+    return new
 
 
 def transitions(old: Mapping[str, object], new: Mapping[str, object]) -> list[Condition]:

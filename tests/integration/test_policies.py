@@ -163,12 +163,14 @@ LEAVES = {
     "spec.template.spec.containers.env.valueFrom.fieldRef",
     "spec.template.spec.containers.env.valueFrom.resourceFieldRef",
     "spec.template.spec.containers.env.valueFrom.secretKeyRef",
+    *(f"spec.template.spec.initContainers.{each}" for each in ("resources", "securityContext")),
     "spec.template.spec.topologySpreadConstraints.labelSelector",
     "spec.template.spec.volumes.ephemeral.volumeClaimTemplate.spec.resources",
     "spec.template.spec.volumes.projected.sources.secret.items",
 }
 """Objects of the user's spec that are allowed with any fields: references, and terms that select nodes and pods. A
-further rule limits the items of projected Secrets."""
+further rule limits the items of projected Secrets. The parts of an init container are limited as those of containers.
+"""
 
 
 def properties(schemas: Object, schema: Object) -> Object:

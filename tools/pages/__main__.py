@@ -9,16 +9,16 @@ import bench.report
 import faults.pages
 from bench.__main__ import PUBLISHED
 from faults.campaigns import soak
-from pages import effects, kubernetes, problems, security, upgrade_chart
+from pages import effects, kubernetes, problems, security, share_charts
 from pages.blocks import filled
 from project.generated import ROOT, check_option, write
 
-UPGRADE = Path("docs/upgrade-results.json")
-"""What tests/incidents/test_fleet.py measured."""
+CHARTS = {"upgrade": share_charts.UPGRADE, "scaling": share_charts.SCALING}
+"""The charts by name: docs/NAME-results.json is drawn in docs/images/NAME.svg."""
 
 
 def files(root: Path = ROOT) -> dict[str, str]:
-    """The text of each page, and the chart of one of them, by path below the project's root."""
+    """The text of each page, and the charts of some of them, by path below the project's root."""
     speed = msgspec.json.decode(PUBLISHED.read_bytes(), type=bench.report.Published)
     blocks = {
         "docs/security.md": security.blocks(root),
@@ -30,8 +30,13 @@ def files(root: Path = ROOT) -> dict[str, str]:
         "docs/upgrade-memcached.md": problems.blocks(),
     }
     pages = {page: filled((root / page).read_text(encoding="utf-8"), found) for page, found in blocks.items()}
-    shares = msgspec.json.decode((root / UPGRADE).read_bytes(), type=dict[str, list[float]])
-    return {**pages, "docs/images/upgrade.svg": upgrade_chart.svg(shares)}
+    return {**pages, **{f"docs/images/{name}.svg": _drawn(root, name) for name in CHARTS}}
+
+
+def _drawn(root: Path, name: str) -> str:
+    """A chart of CHARTS."""
+    results = (root / f"docs/{name}-results.json").read_bytes()
+    return share_charts.svg(CHARTS[name], msgspec.json.decode(results, type=dict[str, list[float]]))
 
 
 @click.command(help=__doc__)

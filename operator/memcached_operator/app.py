@@ -28,6 +28,7 @@ from memcached_operator.engine.runtime.threads import EventLoopThread
 from memcached_operator.kinds import kinds, selected
 from memcached_operator.kube.client import ApiClient, ApiError, describe
 from memcached_operator.kube.config import Config, load_config
+from memcached_operator.kube.resource import Key
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
 from memcached_operator.memcachedproxy.gauges import State, states
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
@@ -124,6 +125,7 @@ async def lead(
     manager = Manager(client, served, options.watch_namespaces, *periods, watch=watch)
     metrics.IMAGES.count = lambda: image_gauges(total(manager.counts()))
     metrics.PROXIES.read = lambda: map(proxy_gauges, states(manager.objects(MEMCACHEDPROXIES)))
+    metrics.CHANGES.read = lambda: map(change_gauges, manager.waiting())
     settled = asyncio.Event()
     async with background(stop, *tasks), background(settled, _settle(client, stop)):
         await manager.run(settled)
@@ -148,6 +150,12 @@ def proxy_gauges(state: State) -> tuple[tuple[str, str], dict[str, int]]:
     """The labels of the gauges of a MemcachedProxy, and their values by their names."""
     values = {metrics.READY_PROXIES: state.ready, metrics.PROXY_UP_TO_DATE: int(state.up_to_date)}
     return (state.namespace, state.name), values
+
+
+def change_gauges(change: tuple[Key, int]) -> tuple[tuple[str, str], dict[str, int]]:
+    """The labels of the gauge of a change of size, and its value by its name."""
+    key, since = change
+    return (key.namespace, key.name), {metrics.SCALING_WAITS: since}
 
 
 @asynccontextmanager

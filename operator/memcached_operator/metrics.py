@@ -1,7 +1,6 @@
 """Metrics, with the names that controller-runtime uses, so that dashboards for Go operators work."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily
@@ -32,19 +31,20 @@ class CountedTogether(Collector):
         return (GaugeMetricFamily(name, text, values[name]) for name, text in self._descriptions.items())
 
 
-class ProxyGauges(Collector):
-    """Gauges of each MemcachedProxy. The namespace has its own label: Prometheus would rename `namespace`."""
+class ObjectGauges(Collector):
+    """Gauges of objects. `labels`: those of the namespace and the name. Prometheus would rename `namespace`.
 
-    LABELS: Final = ("proxy_namespace", "proxy")
+    `descriptions`: the description of each gauge, by its name.
+    """
 
-    def __init__(self, descriptions: Mapping[str, str]) -> None:
-        self._descriptions = descriptions
+    def __init__(self, labels: tuple[str, str], descriptions: Mapping[str, str]) -> None:
+        self._labels, self._descriptions = labels, descriptions
         self.read: Callable[[], Iterable[tuple[tuple[str, str], Mapping[str, int]]]] = lambda: ()
         """Called once per scrape: the namespace and the name of each object, and its values by the names of gauges."""
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         """The gauges without values."""
-        return (GaugeMetricFamily(name, text, labels=self.LABELS) for name, text in self._descriptions.items())
+        return (GaugeMetricFamily(name, text, labels=self._labels) for name, text in self._descriptions.items())
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The gauges with their present values."""
@@ -110,11 +110,18 @@ IMAGES = CountedTogether(
 REGISTRY.register(IMAGES)
 READY_PROXIES = "memcached_operator_proxy_ready_pods"
 PROXY_UP_TO_DATE = "memcached_operator_proxy_up_to_date"
-PROXIES = ProxyGauges(
+PROXIES = ObjectGauges(
+    ("proxy_namespace", "proxy"),
     {
         READY_PROXIES: "Ready pods of a MemcachedProxy.",
         PROXY_UP_TO_DATE: "1 if all pods of a MemcachedProxy are ready, and have its spec and all slots.",
-    }
+    },
 )
 REGISTRY.register(PROXIES)
+SCALING_WAITS = "memcached_operator_scaling_waiting_since_timestamp_seconds"
+CHANGES = ObjectGauges(
+    ("memcached_namespace", "memcached"),
+    {SCALING_WAITS: "Time from which a phase of a change of size has waited for slots or proxies."},
+)
+REGISTRY.register(CHANGES)
 LEADER = Gauge("leader_election_master_status", "1 while this process is the leader.", ["name"], registry=REGISTRY)

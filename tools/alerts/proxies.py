@@ -3,15 +3,17 @@
 The controller has metrics of each of them. The agents of pods with monitoring report the servers that a proxy cannot
 reach: whether a server is ready does not say whether a proxy reaches it, for example because of a NetworkPolicy.
 
-Each alert has the labels `namespace` and `proxy`. As those of a cache, the samples of agents are those of a container
-of any image: expressions aggregate by fixed labels.
+Each alert has the labels `namespace` and `proxy`, or `cache` for a change of size that waits. As those of a
+cache, the samples of agents are those of a container of any image: expressions aggregate by fixed labels.
 """
 
 from typing import Final
 
 from alerts.operators import OURS, OWN_RULES
 from memcached_operator.kube.resource import Object
+from memcached_operator.memcached.alerts.caches import CACHE, grows
 from memcached_operator.memcached.alerts.rules import Alert, Severity, alert_rule, unless
+from memcached_operator.memcached.scaling.report import STUCK_SECONDS
 
 GROUP: Final = "memcached-proxies"
 PROXY: Final = ("namespace", "proxy")
@@ -24,8 +26,16 @@ def _of_proxy(metric: str) -> str:
     return f'label_replace({metric}{{{OURS}}}, "namespace", "$1", "proxy_namespace", "(.+)")'
 
 
-_UNREACHABLE: Final = (
-    'label_replace(memcached_agent_proxy_servers_unreachable{cache!=""}, "proxy", "$1", "cache", "(.+)")'
+def _of_agents(vector: str) -> str:
+    """A vector of agents, whose label `cache` is the name of the MemcachedProxy."""
+    return f'label_replace({vector}, "proxy", "$1", "cache", "(.+)")'
+
+
+_UNREACHABLE: Final = _of_agents('memcached_agent_proxy_servers_unreachable{cache!=""}')
+_REFUSED: Final = _of_agents(grows('memcached_agent_proxy_scaling_refused_total{cache!=""}'))
+_WAITS: Final = (
+    f"label_replace(label_replace(memcached_operator_scaling_waiting_since_timestamp_seconds{{{OURS}}},"
+    ' "namespace", "$1", "memcached_namespace", "(.+)"), "cache", "$1", "memcached", "(.+)")'
 )
 
 ALERTS: Final = (
@@ -53,6 +63,23 @@ ALERTS: Final = (
         f"max {_BY} ({_UNREACHABLE}) > 0",
         "A proxy cannot reach servers of its cache",
         f"Servers that a proxy of {_NAME} cannot reach: {{{{ $value }}}}. Requests for their keys fail.",
+    ),
+    Alert(
+        "MemcachedMoveStuck",
+        Severity.WARNING,
+        "1m",
+        f"time() - max by ({', '.join(CACHE)}) ({_WAITS}) > {STUCK_SECONDS:.0f}",
+        "A change of size waits for slots or proxies",
+        "The change of size of {{ $labels.namespace }}/{{ $labels.cache }} has waited in a phase for"
+        " {{ $value | humanizeDuration }}. Its status says what it waits for.",
+    ),
+    Alert(
+        "MemcachedProxyWritesRefused",
+        Severity.WARNING,
+        "8m",
+        f"max {_BY} ({_REFUSED}) > 0",
+        "Writes fail during a change of size",
+        f"Proxies of {_NAME} answer writes of keys that move with an error, because a slot does not confirm them.",
     ),
 )
 

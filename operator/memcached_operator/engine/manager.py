@@ -121,6 +121,10 @@ class Manager:
         """The numbers of every object, of which the sums are metrics."""
         return self._reconciler.counts.values()
 
+    def waiting(self) -> Iterable[tuple[Key, int]]:
+        """The objects with a change that waits, and the Unix time from which it does."""
+        return self._reconciler.waiting.items()
+
     async def run(self, stop: asyncio.Event) -> None:
         """Reconcile until `stop` is set. Raises the error of a task that failed.
 

@@ -68,6 +68,8 @@ class Reconciler:
         self._knowledge: Known = {} if knowledge is None else knowledge
         self.counts: dict[Key, tuple[int, ...]] = {}
         """Of each object, as of its last reconcile: a scrape of metrics must not decode them all."""
+        self.waiting: dict[Key, int] = {}
+        """The Unix time from which each object waits, as of its last reconcile."""
         self._deferred: set[Key] = set()
         self._begin = asyncio.Lock()
         own_kinds = {(kind.resource.group, kind.resource.kind) for kind in self._kinds.values()}
@@ -149,9 +151,20 @@ class Reconciler:
         """Forget an object that does not exist any more."""
         self._deferred.discard(key)
         self.counts.pop(key, None)
+        self.waiting.pop(key, None)
         for state in (self._status, self._causes, self._disruptions, self._strays):
             state.forget(key)
         self._applier.forget_deleted()
+
+    def _measure(self, kind: ReconciledKind, key: Key, cr: Object, snapshot: Snapshot) -> None:
+        """Keep the values of metrics about an object."""
+        workload = next(filter(None, map(snapshot.children.get, kind.workload_keys(key))), None)
+        self.counts[key] = kind.counts(cr, workload)
+        since = kind.waiting_since(workload)
+        if since is None:
+            self.waiting.pop(key, None)
+        else:
+            self.waiting[key] = since
 
     async def _reconcile(self, kind: ReconciledKind, key: Key, cr: Object) -> Next:
         """Reconcile an object that exists. Raises StaleError, and the ApiError of a request that must succeed."""
@@ -177,8 +190,7 @@ class Reconciler:
                 return AT_ONCE
             del snapshot  # two would take twice the memory
             snapshot = self._gather(kind, key, cr)
-        workloads = map(snapshot.children.get, kind.workload_keys(key))
-        self.counts[key] = kind.counts(cr, next(filter(None, workloads), None))
+        self._measure(kind, key, cr, snapshot)
         # Blocked children and pending statuses have their own delays, independent of the backoff after an error.
         outcome = Outcome(problems, plan.notices, plan.update, (*plan.interventions, *reverts.interventions))
         # After a restart of this process, a status without the cause of a known problem would remove it for a moment.

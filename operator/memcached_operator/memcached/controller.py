@@ -20,6 +20,7 @@ from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
 from memcached_operator.memcached.images import image_counts
 from memcached_operator.memcached.interventions import restart
 from memcached_operator.memcached.plan import needs_budgets, plan_with
+from memcached_operator.memcached.scaling.latch import waiting_since
 from memcached_operator.memcached.status import status_with
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
 from memcached_operator.parts.images import live_image
@@ -50,6 +51,7 @@ def memcached(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Reconci
         updates_pods=True,
         needs_budgets=needs_budgets,
         counts=lambda cr, live: image_counts(cr, live_image(live, CONTAINER), defaults),
+        waiting_since=waiting_since,
         restart=restart,
         template_remedy=template_remedy,
     )

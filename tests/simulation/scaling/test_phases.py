@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from memcached_api.annotations import MOVE_ANNOTATION, RING_ANNOTATION
+from memcached_operator import metrics
 from memcached_operator.kube.resource import DEPLOYMENTS, PODS, STATEFULSETS
 from memcached_operator.memcached.controller import MEMCACHEDS
 from memcached_operator.memcachedproxy.controller import MEMCACHEDPROXIES
@@ -273,6 +274,12 @@ def test_move_with_a_broken_slot_goes_on_with_its_remedy(remedy: Event, phase: P
     run(scenario)
 
 
+def waiting_since() -> float | None:
+    """The metric about the change of size."""
+    (family,) = metrics.CHANGES.collect()
+    return next((sample.value for sample in family.samples), None)
+
+
 def test_phase_that_waits_for_a_paused_proxy_is_stuck_until_it_goes_on() -> None:
     async def scenario(world: ScalingWorld) -> None:
         await world.warm()
@@ -281,8 +288,13 @@ def test_phase_that_waits_for_a_paused_proxy_is_stuck_until_it_goes_on() -> None
         changes = "The size changes from 3 to 4 slots in phases, now Prepare"
         stuck = ("MoveStuck", f"{changes}; MemcachedProxy front still uses another phase")
         await world.until(lambda: world.condition(MEMCACHEDS, "cache", "Progressing") == stuck, "stuck", 1000)
+        latch = world.latch()
+        assert latch is not None
+        assert latch.since is not None
+        assert waiting_since() == int(latch.since.timestamp())
         await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": False})
         await world.settle(4)
+        assert waiting_since() is None
 
     run(scenario)
 

@@ -65,7 +65,10 @@ def test_status_of_any_form_is_read(status: Any) -> None:
 
 def test_gauges_have_a_sample_for_each_proxy() -> None:
     names = (metrics.READY_PROXIES, metrics.PROXY_UP_TO_DATE)
-    gauges, registry = metrics.ProxyGauges(dict.fromkeys(names, "Text.")), CollectorRegistry()
+    gauges, registry = (
+        metrics.ObjectGauges(("proxy_namespace", "proxy"), dict.fromkeys(names, "Text.")),
+        CollectorRegistry(),
+    )
     registry.register(gauges)
     assert b"{" not in generate_latest(registry)
     gauges.read = lambda: map(proxy_gauges, states([CASES["one is not ready"][0], CASES["complete"][0]]))

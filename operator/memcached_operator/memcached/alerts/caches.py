@@ -88,7 +88,7 @@ def _of_pod(metric: str) -> str:
     return f"max {_BY_POD} ({metric}{{{SELECTOR}}})"
 
 
-def _grows(series: str) -> str:
+def grows(series: str) -> str:
     """The series of a counter that has grown in the last 5 minutes, whatever the interval of the scrapes.
 
     For 5 minutes, a series that Prometheus sees for the first time counts as growing: an alert waits for longer if it
@@ -103,7 +103,7 @@ def _grows(series: str) -> str:
 
 def _grows_by_pod(metric: str, labels: str = "") -> str:
     """The pods whose counter grows. `labels`: matchers, which end with a comma."""
-    return f"max {_BY_POD} {_grows(f'{metric}{{{labels}{SELECTOR}}}')}"
+    return f"max {_BY_POD} {grows(f'{metric}{{{labels}{SELECTOR}}}')}"
 
 
 def _mean(histogram: str) -> str:
@@ -192,7 +192,7 @@ ALERTS: Final = (
         Severity.WARNING,
         "8m",
         f"max by ({', '.join(CACHE)}, slab) "
-        + _grows(f'memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}'),
+        + grows(f'memcached_slab_items_outofmemory_total{{slab=~"[0-9][0-9]?",{SELECTOR}}}'),
         "A cache has no memory for items of a size",
         f"{_NAME} fails to store items of slab class {{{{ $labels.slab }}}}.",
     ),

@@ -63,6 +63,11 @@ class Latch:
         return self.phase in (*MOVING, Phase.PLAIN)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether slots or proxies prevent the next state, and not the duration of Move."""
+        return not self.is_stable and self.moving is None
+
+    @property
     def published(self) -> int:
         """The number of slots that clients should use, as in `status.servers`."""
         return self.source if self.phase in BEFORE else self.target
@@ -97,6 +102,14 @@ def recorded(live: Object | None) -> Latch | None:
         return _latch(_DECODER.decode(text))
     except (msgspec.DecodeError, UnicodeError):
         return None
+
+
+def waiting_since(live: Object | None) -> int | None:
+    """The Unix time from which a state waits for slots or proxies, by the StatefulSet; None if none does."""
+    latch = recorded(live)
+    if latch is None or latch.since is None or not latch.is_waiting:
+        return None
+    return int(latch.since.timestamp())
 
 
 def published(status: Mapping[str, Any]) -> Latch | None:

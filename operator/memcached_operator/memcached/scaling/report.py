@@ -55,7 +55,7 @@ def problems(
         *_later(spec, latch),
     ]
     age = 0.0 if latch.since is None else (now - latch.since).total_seconds()
-    is_stuck = until is None and bool(waiting) and age >= STUCK_SECONDS
+    is_stuck = latch.is_waiting and bool(waiting) and age >= STUCK_SECONDS
     yield Problem(c.MOVE_STUCK if is_stuck else c.MOVING_KEYS, "; ".join(details))
 
 

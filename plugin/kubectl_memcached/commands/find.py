@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -22,6 +22,8 @@ from kubectl_memcached.model.statistics.replies import Item, check_key, parse_it
 from kubectl_memcached.progress import progress
 
 COLUMNS = ("POD", "SIZE", "EXPIRES IN", "LAST ACCESS", "READ", "CLASS", "PROBLEM")
+SEVERAL: Final = "clients use different lists of servers, or used a different list before (docs/clients.md)."
+SEVERAL_MOVING: Final = "a write of it has not ended, or has failed. Its client must repeat it."
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,8 @@ def _as_table(key: str, lookups: Sequence[Lookup], routed: Routed | None) -> Non
     if routed and not holders:
         output.show(console, routed.hint)
     if len(holders) > 1:
-        output.show(
-            console,
-            f"{len(holders)} pods have the key: clients use different lists of servers, or used a different list "
-            "before (docs/clients.md).",
-        )
+        cause = SEVERAL_MOVING if routed and routed.is_moving else SEVERAL
+        output.show(console, f"{len(holders)} pods have the key: {cause}")
 
 
 def _cells(lookup: Lookup) -> list[Any]:

@@ -17,7 +17,7 @@ from kubectl_memcached.commands import described, fleet, proxies
 from kubectl_memcached.commands.options import cluster_command, names_and_proxies, output_option
 from kubectl_memcached.errors import ExitCode, PluginError
 from kubectl_memcached.model import advice as advices
-from kubectl_memcached.model import conditions, disruptions, secrets, units
+from kubectl_memcached.model import conditions, disruptions, scaling, secrets, units
 from kubectl_memcached.model.objects import Object, full_name, integer, is_proxy, ready_pods, text
 from kubectl_memcached.model.proxies import uses
 from kubectl_memcached.model.shell import Shell
@@ -133,6 +133,7 @@ def _as_json(report: _Report) -> None:
             "image": text(cr, "spec", "image"),
             "size": integer(cr, "spec", "size"),
             "readyReplicas": integer(cr, "status", "readyReplicas"),
+            **scaling.document(cr),
             "conditions": [
                 conditions.document(each, report.remedies.get(each.type, "")) for each in conditions.conditions(cr)
             ],
@@ -147,6 +148,8 @@ def _as_json(report: _Report) -> None:
 def _as_tables(report: _Report) -> None:
     console = output.console()
     _summary(console, report.cr)
+    if lines := scaling.sentences(report.cr, report.now):
+        output.show(console, *lines)
     described.table(console, report.cr, report.now)
     described.messages(console, report.cr, report.remedies)
     if report.rows:

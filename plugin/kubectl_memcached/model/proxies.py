@@ -6,17 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kubectl_memcached.model import conditions, images
+from kubectl_memcached.model import conditions, images, scaling
 from kubectl_memcached.model.known_problems import PROXY
 from kubectl_memcached.model.objects import Object, integer, mapping, objects, ready_pods, strings, text
+from kubectl_memcached.model.scaling import MAX_SLOTS, Move
 from kubectl_memcached.model.shell import Shell
 
 RING: Final = "memcached-operator.example.com/ring"
-"""The annotation of a pod with its Memcached and its number of slots: `NAME/UID/NUMBER`."""
+"""The annotation of a pod with its Memcached and its slots: `NAME/UID/NUMBER`, or `NAME/UID/FROM>TO/PHASE/CHANGE`."""
 SIZE: Final = 2
 """The default of `spec.size`."""
-MAX_SLOTS: Final = 1000
-"""The largest size of a Memcached with slots. A larger number in an annotation is invalid."""
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]{0,50}[a-z0-9])?")
 """The name of a Memcached: a DNS label of at most 52 characters."""
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -28,11 +27,15 @@ ENDED: Final = "See the Degraded condition."
 
 @dataclass(frozen=True)
 class Ring:
-    """The slots over which proxies distribute keys. `cache`: the Memcached. `pods`: the number of proxies with it."""
+    """The slots over which proxies distribute keys. `cache`: the Memcached. `pods`: the number of proxies with it.
+
+    `move`: the phase of a change of the number of slots, in which keys have two places.
+    """
 
     cache: str
     slots: int
     pods: int
+    move: Move | None = None
 
 
 def cache_of(cr: Object) -> str:
@@ -50,33 +53,43 @@ def uses(cr: Object, cache: Object) -> bool:
 def rings(cr: Object, pods: Iterable[Object]) -> list[Ring]:
     """The rings of the pods, the most frequent first; without a valid one, those in the status."""
     found = Counter(filter(_is_valid, map(_annotated, pods)))
-    return [Ring(*key, number) for key, number in found.most_common()] or _reported(cr)
+    return [Ring(*key[:2], number, key[2]) for key, number in found.most_common()] or _reported(cr)
 
 
-def _annotated(pod: Object) -> tuple[str, int]:
-    """The Memcached and the number of slots in the annotation of a pod; 0 without a number."""
+def _annotated(pod: Object) -> tuple[str, int, Move | None]:
+    """The Memcached and the slots in the annotation of a pod; 0 slots without a valid number or phase."""
     name, _, rest = text(pod, "metadata", "annotations", RING).partition("/")
-    number = rest.partition("/")[2]
-    return name, int(number) if _NUMBER.fullmatch(number) else 0
+    usage = rest.partition("/")[2]
+    if (move := scaling.move_of(usage)) is not None:
+        return name, move.slots, move
+    return name, int(usage) if _NUMBER.fullmatch(usage) else 0, None
 
 
-def _is_valid(ring: tuple[str, int]) -> bool:
+def _is_valid(ring: tuple[str, int, Move | None]) -> bool:
     """Whether a ring can be one of the operator: anyone who can change a pod can write its annotations."""
-    name, slots = ring
+    name, slots, _ = ring
     return _NAME.fullmatch(name) is not None and 0 < slots <= MAX_SLOTS
 
 
 def _reported(cr: Object) -> list[Ring]:
-    used = ((text(each, "name"), integer(each, "servers") or 0) for each in objects(cr, "status", "caches"))
-    return [Ring(*ring, 0) for ring in used if _is_valid(ring)]
+    used = (
+        (text(each, "name"), integer(each, "servers") or 0, scaling.move_of(text(each, "ring")))
+        for each in objects(cr, "status", "caches")
+    )
+    return [Ring(name, slots, 0, move) for name, slots, move in used if _is_valid((name, slots, move))]
 
 
 def slots(cr: Object, cache: Object | None) -> str:
-    """The slots of the Memcached of the spec that are in use, and their number if it is known: `3/4`."""
+    """The slots of the Memcached of the spec that are in use, and their number if it is known: `3/4`.
+
+    In a phase of a change of size, those before and after it: `3→4`.
+    """
     name = cache_of(cr)
-    used = next((ring.slots for ring in _reported(cr) if ring.cache == name), 0)
-    servers = strings(cache or {}, "status", "servers")
-    return f"{used}/{len(servers)}" if servers else str(used or "-")
+    ring = next((ring for ring in _reported(cr) if ring.cache == name), Ring(name, 0, 0))
+    if ring.move is not None:
+        return f"{ring.move.source}→{ring.move.target}"
+    servers = [] if scaling.document(cache or {}) else strings(cache or {}, "status", "servers")
+    return f"{ring.slots}/{len(servers)}" if servers else str(ring.slots or "-")
 
 
 def size(cr: Object) -> int:

@@ -28,6 +28,10 @@ IS_PROXY: Final = f"and on (namespace, pod) memcached_proxy_backend_total{{{SELE
 """Only the pods of proxies have this metric."""
 MARKED_BAD: Final = per_cache("sum", rate("memcached_proxy_backend_marked_bad_total"))
 UNREACHABLE: Final = f"memcached_agent_proxy_servers_unreachable{{{SELECTED}}}"
+SCALING: Final = "memcached_agent_proxy_scaling"
+"""The prefix of the metrics of proxies about keys that move. They exist only during a change of size in phases."""
+MOVED: Final = per_cache("sum", rate(f"{SCALING}_hits_total", 'place="new"'))
+HITS_OF_MOVING: Final = per_cache("sum", rate(f"{SCALING}_hits_total"))
 ROWS: Final[Rows] = {
     "Are all caches fine?": [
         stat(
@@ -143,6 +147,44 @@ ROWS: Final[Rows] = {
             "Open connections of clients, of the MemcachedProxies with most of them. Each proxy accepts "
             "`spec.maxConnections`. For more clients, add proxies.",
             top(per_cache("sum", f"memcached_current_connections{{{SELECTED}}} {IS_PROXY}")),
+            width=6,
+        ),
+    ],
+    "Changes of size": [
+        graph(
+            "Hits of keys that move",
+            "Hits of proxies for keys that move to another slot, by the slot that had the item. Hits of the old one "
+            "are misses after the change. Only during a change of size with `spec.scaling.warm` of the Memcached.",
+            {
+                f"{LEGEND}, {place}": f"topk({TOP}, {per_cache('sum', rate(f'{SCALING}_hits_total', condition))})"
+                for place, condition in (("new slot", 'place="new"'), ("old slot", 'place="old"'))
+            },
+            Unit.REQUESTS,
+            width=6,
+        ),
+        graph(
+            "Moved share",
+            "Share of these hits that the new slot had: the hits that remain after the change. If it stops rising "
+            "below 100 %, clients only read or touch the rest. A longer `spec.scaling.warm.duration` keeps them only "
+            "until they expire.",
+            top(f"{MOVED} / ({HITS_OF_MOVING} > 0)", lowest=True),
+            Unit.SHARE,
+            width=6,
+        ),
+        graph(
+            "Misses of keys that move",
+            "Gets for keys that move, and that neither slot has. They are misses without a change of size, too.",
+            top(per_cache("sum", rate(f"{SCALING}_misses_total"))),
+            Unit.REQUESTS,
+            width=6,
+        ),
+        graph(
+            "Writes that fail",
+            "Writes of keys that move, which proxies answer with an error, because a slot did not confirm them. Look "
+            "at the pods of the Memcached: one of its slots does not reply.",
+            top(per_cache("sum", rate(f"{SCALING}_refused_total"))),
+            Unit.REQUESTS,
+            thresholds=PROBLEMS,
             width=6,
         ),
     ],

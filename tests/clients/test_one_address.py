@@ -18,7 +18,7 @@ from support import kube
 from support.connections import CONNECTIONS
 from support.kube import Object, eventually, kubectl, must_get
 from support.memcached import by_slot, pods_of, wait_until_ready
-from support.processes import container_id, frozen, processes, send_signal
+from support.processes import frozen, send_signal, unreachable
 from support.programs import output
 from support.slots import replace_pod
 from support.waiting import READY, ROLLOUT, STEP
@@ -143,15 +143,13 @@ def hangs(world: World) -> None:
         time.sleep(FAULT)
 
 
-def unreachable(world: World) -> None:
+def cut_off(world: World) -> None:
     """Drop all packets to the slot for a while."""
-    with dropped(slot(world)):
+    with unreachable(slot(world), "memcached"):
         time.sleep(FAULT)
 
 
-@pytest.mark.parametrize(
-    ("fault", "limit"), [(killed, BACK), (replaced, TTL + BACK), (hangs, BACK), (unreachable, BACK)]
-)
+@pytest.mark.parametrize(("fault", "limit"), [(killed, BACK), (replaced, TTL + BACK), (hangs, BACK), (cut_off, BACK)])
 def test_broken_slot_costs_only_its_keys(
     world: World, fault: Callable[[World], None], limit: float, record_property: Record
 ) -> None:
@@ -159,18 +157,6 @@ def test_broken_slot_costs_only_its_keys(
         fault(world)
     assert_only_slot(world.clients)
     assert late(world.clients, back) <= limit
-
-
-@contextmanager
-def dropped(pod: Object) -> Generator[None]:
-    """Drop all packets to a pod during the block."""
-    process = next(iter(processes(container_id(pod, "memcached"))))
-    command = ["nsenter", f"--net=/proc/{process}/ns/net", "iptables", "--wait"]
-    output([*command, "-I", "INPUT", "-j", "DROP"])
-    try:
-        yield
-    finally:
-        output([*command, "-D", "INPUT", "-j", "DROP"])
 
 
 def test_silent_name_server_costs_only_the_keys_of_a_slot_that_restarts(

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from support.kube import Object, eventually
+from support.programs import output
 
 
 def container_id(pod: Object, container: str) -> str:
@@ -43,3 +44,17 @@ def frozen(pod: Object, container: str) -> Generator[None]:
         for each in found:
             with suppress(ProcessLookupError):
                 os.kill(each, signal.SIGCONT)
+
+
+@contextmanager
+def unreachable(pod: Object, container: str, source: str = "") -> Generator[None]:
+    """Drop all packets to a pod during the block, or those of a `source`, an IP address. `container`: one that runs."""
+    process = next(processes(container_id(pod, container)))
+    command = ["nsenter", f"--net=/proc/{process}/ns/net", "iptables", "--wait"]
+    rule = ["INPUT", *(("--source", source) if source else ()), "--jump", "DROP"]
+    output([*command, "--insert", *rule])
+    try:
+        yield
+    finally:
+        if Path(f"/proc/{process}").exists():  # the pod has not ended
+            output([*command, "--delete", *rule])

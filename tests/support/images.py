@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from cluster.public.images import LOCAL, PATH, Image, layer, pack_files, rootfs_file, write_archive
+from cluster.public.images import LOCAL, PATH, Image, layer, load, pack_files, rootfs_file, tool_with, write_archive
+from cluster.public.lifecycle import running
 from cluster.public.releases import PROGRAM, ensure
 from support import programs
 
@@ -28,6 +29,14 @@ def load_program(name: str, program: str | bytes) -> str:
 def load_release(version: str) -> str:
     """Load an image with this release of memcached, and the libraries of the stand-in; return its full name."""
     return load_program(f"memcached-{version}", (ensure(version) / PROGRAM.removeprefix("/")).read_bytes())
+
+
+def load_copy(image: str) -> str:
+    """Load a local image with another name into the local cluster; return that name."""
+    other = f"{image}-other"
+    programs.output(tool_with(image).command("tag", image, other))
+    load(*running(), other)
+    return other
 
 
 @contextmanager

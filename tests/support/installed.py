@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from support import kube
+from support.images import load_copy
 from support.kube import Object, eventually, kubectl
 from support.memcached import memcached
 from support.processes import processes
@@ -23,6 +24,7 @@ NAMESPACE = "memcached-operator-system"
 CONTROLLER = "controller-manager"
 WEBHOOK = "webhook"
 LEASE = "memcached-operator"
+AGENT_VARIABLE = "RELATED_IMAGE_AGENT"
 CERTIFICATE = "memcached-operator-webhook-cert"
 CONFIGURATIONS = {
     "MutatingWebhookConfiguration": "memcached-operator-mutating-webhook-configuration",
@@ -133,4 +135,27 @@ def without_webhook() -> Generator[None]:
         yield
     finally:
         scale(2, WEBHOOK)
+        wait_until_up()
+
+
+def other_release() -> Object:
+    """The container of the controller with other names of its images, which are loaded into the local cluster."""
+    name = f"memcached-operator-{CONTROLLER}"
+    (manager,) = kube.must_get("deployments", NAMESPACE, name)["spec"]["template"]["spec"]["containers"]
+    agent = next(each["value"] for each in manager["env"] if each["name"] == AGENT_VARIABLE)
+    variable = {"name": AGENT_VARIABLE, "value": load_copy(agent)}
+    return {"name": manager["name"], "image": load_copy(manager["image"]), "env": [variable]}
+
+
+@contextmanager
+def upgraded(release: Object) -> Generator[None]:
+    """Run the controller with this container until the block ends."""
+    deployment = f"deployment/memcached-operator-{CONTROLLER}"
+    patch = {"spec": {"template": {"spec": {"containers": [release]}}}}
+    kubectl("patch", "-n", NAMESPACE, deployment, "-p", json.dumps(patch))
+    try:
+        wait_until_up()
+        yield
+    finally:
+        kubectl("rollout", "undo", "-n", NAMESPACE, deployment)
         wait_until_up()

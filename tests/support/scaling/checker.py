@@ -81,7 +81,7 @@ class Checker:
 
     def finishing(self) -> None:
         """The phase `move` ends: items that were not set or added in it may be lost."""
-        self._lost_before = self._moving
+        self._lost_before = max(self._lost_before, self._moving)
 
     def losing(self) -> None:
         """All items of now may be lost, because a server has been emptied."""

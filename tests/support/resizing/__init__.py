@@ -1,0 +1,1 @@
+"""Changes of the size of a Memcached with real pods."""

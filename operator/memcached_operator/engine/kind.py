@@ -171,8 +171,8 @@ class ReconciledKind(WatchedKind):
     listed before it is made. A pure function."""
     counts: Callable[[Object, Object | None], tuple[int, ...]] = lambda _cr, _live: ()
     """Numbers of an object with its workload, or None, whose sums over all objects are metrics. A pure function."""
-    waiting_since: Callable[[Object | None], int | None] = lambda _: None
-    """The Unix time from which a change waits, by the workload of an object, or None. A metric has one value for each
+    waiting_since: Callable[[Object, Object | None], int | None] = lambda _cr, _live: None
+    """The Unix time from which a change waits, by an object with its workload, or None. A metric has one value for each
     object that waits. A pure function."""
     restart: Callable[[Object], str] | None = None
     """The remedy for users who want to replace the pods of an object with `spec.rollout.restartedAt`, and what that

@@ -160,7 +160,7 @@ class Reconciler:
         """Keep the values of metrics about an object."""
         workload = next(filter(None, map(snapshot.children.get, kind.workload_keys(key))), None)
         self.counts[key] = kind.counts(cr, workload)
-        since = kind.waiting_since(workload)
+        since = kind.waiting_since(cr, workload)
         if since is None:
             self.waiting.pop(key, None)
         else:

@@ -20,7 +20,7 @@ from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
 from memcached_operator.memcached.images import image_counts
 from memcached_operator.memcached.interventions import restart
 from memcached_operator.memcached.plan import needs_budgets, plan_with
-from memcached_operator.memcached.scaling.latch import waiting_since
+from memcached_operator.memcached.scaling.report import waiting_since
 from memcached_operator.memcached.status import status_with
 from memcached_operator.parts.dns import CLUSTER_DOMAIN
 from memcached_operator.parts.images import live_image

@@ -36,8 +36,9 @@ from memcached_operator.memcached.desired.statefulset import statefulset
 from memcached_operator.memcached.images import chosen, problem_notice
 from memcached_operator.memcached.interventions import interventions
 from memcached_operator.memcached.proxies import existing_size, kept_size, waiting
-from memcached_operator.memcached.scaling.change import SIMPLE, Change, change_of
-from memcached_operator.memcached.slots.changeable import has_template, updatable, with_digest
+from memcached_operator.memcached.scaling.change import Change, change_of
+from memcached_operator.memcached.scaling.facts import current
+from memcached_operator.memcached.slots.changeable import has_same_template, has_template, updatable, with_digest
 from memcached_operator.memcached.slots.pause import pause_notices, served_ports, with_pause
 from memcached_operator.memcached.spec import checked
 from memcached_operator.memcached.updates.decision import UpdateDecision, decide, replaces
@@ -72,14 +73,16 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
         spec, errors = checked(cr)
         if spec is None:
             return invalid(errors)
-        workload = _workload(snapshot, spec, defaults)
+        latch = current(snapshot, spec)
+        paused = _is_paused(spec) or (latch is not None and latch.is_moving)
+        workload = _workload(snapshot, spec, defaults, paused=paused)
         ports = served_ports(spec, workload) if is_stable(spec) else pooled_ports(spec, snapshot.pods)
         labels = workload["spec"]["template"]["metadata"]["labels"]
         other = other_budget(snapshot, labels, now, wanted=_wants_budget(spec))
         others, reported = interventions(snapshot, now)
         rules = _rules(snapshot, spec, defaults)
         decision = _decide(snapshot, spec, rules, slots_at_once(spec) if other.is_excluded else 1, now)
-        change = change_of(snapshot, spec, now, updated=decision is None or decision.complete) or SIMPLE
+        change = change_of(snapshot, spec, latch, now, updated=_is_updated(snapshot, workload, decision))
         published, kept = _with_sizes(snapshot, spec, change)
         workload = with_metadata(with_replicas(workload, kept.size), {}, change.annotations)
         missing = _lacks_services(snapshot, published)
@@ -97,7 +100,6 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             inheriting(children, spec.inherited_metadata),
             problems=(
                 *(decision.problems if decision else ()),
-                *change.problems,
                 *waiting(snapshot, change.kept or spec.size, kept.size),
             ),
             notices=(
@@ -115,7 +117,7 @@ def plan_with(defaults: Images, cluster_domain: str = CLUSTER_DOMAIN) -> Callabl
             update=decision and replace(decision.update, replaces=_loses_items(snapshot, spec, defaults)),
             interventions=others,
             needs_users=is_stable(spec) and (change.needs_users or existing_size(snapshot) > kept.size),
-            versioned=change is not SIMPLE,
+            versioned=change.latch is not None,
         )
 
     return plan
@@ -127,6 +129,12 @@ def _with_sizes(snapshot: Snapshot, spec: MemcachedSpec, change: Change) -> tupl
         return spec, spec
     published = structs.replace(spec, size=change.published or spec.size)
     return published, structs.replace(spec, size=kept_size(snapshot, change.kept or spec.size))
+
+
+def _is_updated(snapshot: Snapshot, workload: Object, decision: UpdateDecision | None) -> bool:
+    """Whether the live pod template is the desired one, and all pods have it."""
+    live = snapshot.workload(STATEFULSETS)
+    return live is None or (decision is not None and decision.complete and has_same_template(workload, live))
 
 
 def _decide(
@@ -160,7 +168,7 @@ def _loses_items(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> b
     if spec.rollout is None or not _is_paused(spec):
         return False
     resumed = structs.replace(spec, rollout=structs.replace(spec.rollout, paused=False))
-    template = _workload(snapshot, resumed, defaults)["spec"]["template"]
+    template = _workload(snapshot, resumed, defaults, paused=False)["spec"]["template"]
     return replaces(template, snapshot.pods, _rules(snapshot, resumed, defaults), snapshot.resize)
 
 
@@ -263,14 +271,14 @@ def _has_conflict(cr: Object) -> bool:
     return c.CONFLICT in [condition.get("reason") for condition in nested_list(cr, "status", "conditions")]
 
 
-def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> Object:
-    """The Deployment or the StatefulSet."""
+def _workload(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images, *, paused: bool) -> Object:
+    """The Deployment or the StatefulSet. `paused`: the latter keeps its pod template."""
     live = _live(snapshot, spec)
     choice = chosen(spec, live, defaults)
     if not is_stable(spec):
         return with_metadata(deployment(snapshot.cr, spec, choice.images), {}, choice.pins)
     built = updatable(statefulset(snapshot.cr, spec, choice.images), spec)
-    return with_metadata(with_pause(built, spec, live), {}, choice.pins)
+    return with_metadata(with_pause(built, live, paused=paused), {}, choice.pins)
 
 
 def _rules(snapshot: Snapshot, spec: MemcachedSpec, defaults: Images) -> InPlace:

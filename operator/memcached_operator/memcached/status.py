@@ -30,7 +30,7 @@ from memcached_operator.memcached.containers import (
 from memcached_operator.memcached.desired.pods import APP_NAME, CONTAINER
 from memcached_operator.memcached.losses import THIS_REPLACES, loss_with, no_loss
 from memcached_operator.memcached.scaling.facts import current
-from memcached_operator.memcached.scaling.report import scaling_status
+from memcached_operator.memcached.scaling.report import Report, report_of
 from memcached_operator.memcached.slots.pause import served_ports
 from memcached_operator.memcached.slots.rollout import rollout
 from memcached_operator.memcached.spec import checked
@@ -50,6 +50,8 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
     def status(snapshot: Snapshot, outcome: Outcome, now: datetime) -> DesiredStatus:
         """`now` is used only to decide how long a crash is reported, and whether a StatefulSet is stuck."""
         meta = snapshot.cr["metadata"]
+        report = _scaling(snapshot, outcome, now)
+        outcome = replace(outcome, problems=(*outcome.problems, *report.problems))
         state = _workload_state(snapshot, outcome, now)
         return DesiredStatus(
             {
@@ -59,7 +61,8 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
                 "readyReplicas": state.rollout.ready,
                 "selector": labels.selector(APP_NAME, meta["name"]),
                 "nodes": state.nodes,
-                **_from_spec(snapshot, outcome, cluster_domain, now),
+                **_from_spec(snapshot, cluster_domain),
+                **({"scaling": report.status} if report.status else {}),
                 "conditions": state.conditions,
             },
             state.requeue_after,
@@ -113,25 +116,29 @@ def _removed_fields(snapshot: Snapshot, outcome: Outcome) -> Iterator[str]:
         yield LABEL_KEYS_REMOVED
 
 
-def _from_spec(snapshot: Snapshot, outcome: Outcome, domain: str, now: datetime) -> dict[str, Object | list[str]]:
-    """The fields `cache`, `servers` and `scaling`. They keep their values while the pods do, if the spec is invalid."""
+def _from_spec(snapshot: Snapshot, domain: str) -> dict[str, Object | list[str]]:
+    """The fields `cache` and `servers`. They keep their values while the pods do, because of an invalid spec."""
     cr = snapshot.cr
     spec, _ = checked(cr)
     if spec is None:
         before = nested_map(cr, "status")
-        return {name: before[name] for name in ("cache", "servers", "scaling") if before.get(name) is not None}
+        return {name: before[name] for name in ("cache", "servers") if before.get(name) is not None}
     if not is_stable(spec):
         return {"cache": _cache(spec)}
     ports = served_ports(spec, snapshot.workload(STATEFULSETS))
     latch = current(snapshot, spec)
     size = spec.size if latch is None else latch.published
-    updated = outcome.update is None or outcome.update.complete
-    scaling = {} if latch is None else scaling_status(snapshot, spec, latch, now, updated=updated)
-    return {
-        "cache": _cache(spec),
-        "servers": servers(cr, size, ports.default, domain),
-        **({"scaling": scaling} if scaling else {}),
-    }
+    return {"cache": _cache(spec), "servers": servers(cr, size, ports.default, domain)}
+
+
+def _scaling(snapshot: Snapshot, outcome: Outcome, now: datetime) -> Report:
+    """What is reported of a change of size. Its state stays while the pods do, if the spec is invalid."""
+    spec, _ = checked(snapshot.cr)
+    if spec is None:
+        return Report(dict(nested_map(snapshot.cr, "status", "scaling")), ())
+    latch, update = current(snapshot, spec), outcome.update
+    updated = update is None or update.complete
+    return Report({}, ()) if latch is None else report_of(snapshot, spec, latch, now, updated=updated)
 
 
 def _cache(spec: MemcachedSpec) -> Object:

@@ -44,7 +44,7 @@ def target(snapshot: Snapshot, cache: Cache, slots: Slots) -> Target:
     """The rings with a Memcached. `slots`: the addresses of its slots."""
     now = current_ring(snapshot)
     wanted = cache.ring(slots.name)
-    announced = next_ring(now, wanted, ready=cache.ready or cache.warm)
+    announced = next_ring(now, wanted, ready=cache.ready)
     is_new = now is None or not now.is_of(announced) or now.servers < announced.servers
     if is_new and shows(snapshot.cr).get(announced.name, NO_USE).servers < announced.servers:
         return Target(cache, slots, now, announced, wanted)

@@ -15,8 +15,7 @@ DURATION: Final = value_rule(
     "spec.scaling.warm.duration",
     lambda text: matches(TIME, text) and seconds(text) <= MAX_DURATION,
     f"self.matches('{TIME}') && duration(self) <= duration('{MAX_DURATION}s')",
-    "must be a time in hours, minutes and seconds, such as 30m or 1h30m, at most 168h; or 0s, which keeps no items of "
-    "keys that move",
+    "must be a time such as 90s, 30m or 1h30m, at most 168h; or 0s, which keeps no items of keys that move",
 )
 
 ONLY_STABLE: Final = field_rule(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, NotRequired, TypedDict, cast
 
 from memcached_api import conditions as c
+from memcached_api.values import nested_field
 from memcached_operator.kube import texts
 from memcached_operator.kube.resource import Object, nested_map
 
@@ -101,7 +102,7 @@ ROLLOUT_PERIOD = 30.0
 """Seconds to debounce a status during a rollout while the number of ready pods does not change. A thousand simultaneous
 rollouts take longer than PROGRESS_PERIOD, and would each need one more patch without useful content."""
 
-WAITED_FOR = ("caches", "scaling")
+WAITED_FOR = (("caches",), *(("scaling", name) for name in ("phase", "change", "until")))
 """Fields for whose change another object waits. They count as a condition: pods that are being deleted disappear after
 the end of a rollout, without a change of a condition."""
 
@@ -110,7 +111,7 @@ def debounce_period(old: Mapping[str, object], new: Mapping[str, object]) -> flo
     """Seconds for which the write of a status may be delayed; 0 if it is the first for a new generation of the spec."""
     if old.get("observedGeneration") != new.get("observedGeneration"):
         return 0.0
-    if any(old.get(name) != new.get(name) for name in WAITED_FOR):
+    if any(nested_field(old, *path) != nested_field(new, *path) for path in WAITED_FOR):
         return DEBOUNCE_PERIOD
     if changed := transitions(old, new):
         return START_PERIOD if _only_starts_rollout(old, changed) else DEBOUNCE_PERIOD

@@ -26,14 +26,15 @@ LEAVING_SECONDS: Final = 60.0
 class Facts(NamedTuple):
     """What the table needs.
 
-    `size`: of the spec. `duration`: of Move, in seconds; None without `spec.scaling.warm`. `alone`: all proxies use
-    exactly the ring of the state, and know it. `ready`: all slots that are kept are ready, and no pod is to be updated.
-    `broken`, `leaving`: the seconds for which a slot, or one that is to be removed, has not been ready in this state;
-    None if all are.
+    `size`: of the spec. `duration`: of Move, in seconds; None without `spec.scaling.warm`. `used`: by proxies, or it is
+    not known. `alone`: all proxies use exactly the ring of the state, and know it. `ready`: all slots that are kept are
+    ready, and no pod is to be updated. `broken`, `leaving`: the seconds for which a slot, or one that is to be removed,
+    has not been ready in this state; None if all are.
     """
 
     size: int
     duration: float | None
+    used: bool
     alone: bool
     ready: bool
     broken: float | None
@@ -51,14 +52,15 @@ def _stable(latch: Latch, facts: Facts) -> Latch | None:
         return None
     if facts.size == latch.source:
         return latch
-    return Latch(latch.source, facts.size, Phase.WAIT, int(facts.now.timestamp()), facts.now)
+    change = max(latch.change + 1, int(facts.now.timestamp()))
+    return Latch(latch.source, facts.size, Phase.WAIT, change, facts.now)
 
 
 def _wait(latch: Latch, facts: Facts) -> Latch | None:
     if facts.duration is None:
         return None
     if facts.size == latch.source:
-        return stable(latch.source)
+        return stable(latch.source, latch.change)
     if facts.size != latch.target:
         return replace(latch, target=facts.size)
     return _to(Phase.PREPARE, latch, facts) if facts.ready and facts.alone else latch
@@ -67,7 +69,7 @@ def _wait(latch: Latch, facts: Facts) -> Latch | None:
 def _prepare(latch: Latch, facts: Facts) -> Latch:
     # Always safe: nothing is only at the new place.
     if facts.duration is None or facts.size != latch.target or (facts.broken or 0) >= ABORT_SECONDS:
-        return stable(latch.source)
+        return stable(latch.source, latch.change)
     return _to(Phase.MOVE, latch, facts) if facts.alone else latch
 
 
@@ -77,7 +79,7 @@ def _move(latch: Latch, facts: Facts) -> Latch:
     if latch.moving is None:
         return replace(latch, moving=facts.now)
     elapsed = (facts.now - latch.moving).total_seconds()
-    is_over = elapsed >= (facts.duration or 0) or (facts.leaving or 0) >= LEAVING_SECONDS
+    is_over = elapsed >= (facts.duration or 0) or (facts.leaving or 0) >= LEAVING_SECONDS or not facts.used
     return _to(Phase.FINISH, latch, facts) if is_over else latch
 
 
@@ -86,7 +88,7 @@ def _finish(latch: Latch, facts: Facts) -> Latch:
 
 
 def _plain(latch: Latch, facts: Facts) -> Latch:
-    return stable(latch.target) if facts.alone else latch
+    return stable(latch.target, latch.change) if facts.alone else latch
 
 
 def _to(phase: Phase, latch: Latch, facts: Facts) -> Latch:

@@ -11,6 +11,7 @@ from memcached_operator.memcached.addresses import slot_name
 from memcached_operator.memcached.proxies import existing_size, unlisted, uses
 from memcached_operator.memcached.scaling.decision import Facts
 from memcached_operator.memcached.scaling.latch import Latch, published, recorded, stable
+from memcached_operator.world.pod import Pod
 from memcached_operator.world.snapshot import Snapshot
 
 
@@ -20,24 +21,25 @@ def current(snapshot: Snapshot, spec: MemcachedSpec) -> Latch | None:
     Without a record, as after the StatefulSet was deleted with `--cascade=orphan`, it is that of the status: no proxy
     has seen a later one.
     """
-    live = snapshot.workload(STATEFULSETS)
-    if (latch := recorded(live)) is not None or warm_scaling_of(spec) is None or not is_stable(spec):
-        return latch
+    if not is_stable(spec):
+        return None
     status = nested_map(snapshot.cr, "status")
-    known = len(nested_list(status, "servers")) or existing_size(snapshot) or spec.size
-    return published(nested_map(status, "scaling")) or stable(known)
+    latch = recorded(snapshot.workload(STATEFULSETS)) or published(nested_map(status, "scaling"))
+    if latch is not None or warm_scaling_of(spec) is None:
+        return latch
+    return stable(len(nested_list(status, "servers")) or existing_size(snapshot) or spec.size)
 
 
 def facts(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> Facts:
     """The facts for the table. `updated`: no pod is to be updated."""
-    warm = warm_scaling_of(spec)
+    warm, unknown = warm_scaling_of(spec), bool(unlisted(snapshot))
     unready = dict(unready_slots(snapshot, latch, now))
-    is_alone = is_published(snapshot, latch) and not unlisted(snapshot) and not others(snapshot, latch)
     leaving = [seconds for slot, seconds in unready.items() if slot >= latch.target]
     return Facts(
         size=spec.size,
         duration=None if warm is None else duration_seconds(warm),
-        alone=is_alone,
+        used=unknown or any(use.servers for use in uses(snapshot).values()),
+        alone=is_published(snapshot, latch) and not unknown and not others(snapshot, latch),
         ready=updated and not unready and existing_size(snapshot) == latch.kept,
         broken=max(unready.values(), default=None),
         leaving=max(leaving, default=None),
@@ -48,7 +50,8 @@ def facts(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, 
 def is_published(snapshot: Snapshot, latch: Latch) -> bool:
     """Whether the status, which the controller of the proxies reads, contains a state."""
     found = nested_map(snapshot.cr, "status", "scaling")
-    return (found.get("phase"), found.get("change")) == (latch.phase, latch.change)
+    state = (latch.source, latch.target, latch.phase, latch.change)
+    return tuple(found.get(name) for name in ("from", "to", "phase", "change")) == state
 
 
 def others(snapshot: Snapshot, latch: Latch) -> list[Key]:
@@ -59,12 +62,23 @@ def others(snapshot: Snapshot, latch: Latch) -> list[Key]:
 
 
 def unready_slots(snapshot: Snapshot, latch: Latch, now: datetime) -> Iterator[tuple[int, float]]:
-    """The slots that are not ready, and the seconds for which they have not been, at most since the last arrow."""
-    pods = {pod.name: pod for pod in snapshot.pods if pod.is_active}
-    start = latch.since or now
+    """The slots that are not ready, and the seconds for which this is known, at most since the last arrow.
+
+    0 without a pod: its next one is being created, or the status says why it is not.
+    """
+    pods = {pod.name: pod for pod in snapshot.pods}
     for slot in range(latch.kept):
         pod = pods.get(slot_name(snapshot.cr, slot))
-        if pod is not None and pod.is_ready:
-            continue
-        began = None if pod is None else past_time(pod.condition("Ready").last_transition_time, now)
-        yield slot, max(0.0, (now - max(start, began or start)).total_seconds())
+        if pod is None or not (pod.is_active and pod.is_ready):
+            began = None if pod is None else _unready_since(pod, now)
+            start = max(began or now, latch.since or now)
+            yield slot, max(0.0, (now - start).total_seconds())
+
+
+def _unready_since(pod: Pod, now: datetime) -> datetime | None:
+    """The time from which a pod is not ready; None if that is not known."""
+    ready = pod.condition("Ready")
+    if not ready.is_true and (since := past_time(ready.last_transition_time, now)) is not None:
+        return since
+    meta = pod.metadata
+    return past_time(meta.creation_timestamp if pod.is_active else meta.deletion_timestamp, now)

@@ -41,8 +41,8 @@ class Latch:
     """One state of a change of size.
 
     `source`, `target`: the slots before and after it; equal while the size is stable. `change`: identifies the change,
-    by the Unix time of its start. `since`: the time of the last arrow. `moving`: in Move, the time at which all proxies
-    had this phase. Times are None if they are not known.
+    or the last one, by the Unix time of its start; each has a higher number. `since`: the time of the last arrow.
+    `moving`: in Move, the time at which all proxies had this phase. Times are None if they are not known.
     """
 
     source: int
@@ -61,11 +61,6 @@ class Latch:
     def is_moving(self) -> bool:
         """Whether pods of proxies may use routes of a phase: from the first arrow after Wait on."""
         return self.phase in (*MOVING, Phase.PLAIN)
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether slots or proxies prevent the next state, and not the duration of Move."""
-        return not self.is_stable and self.moving is None
 
     @property
     def published(self) -> int:
@@ -90,9 +85,9 @@ class Latch:
         return {MOVE_ANNOTATION: msgspec.json.encode(record).decode()}
 
 
-def stable(size: int) -> Latch:
-    """The state without a change."""
-    return Latch(size, size)
+def stable(size: int, change: int = 0) -> Latch:
+    """The state without a change. `change`: the last one."""
+    return Latch(size, size, change=change)
 
 
 def recorded(live: Object | None) -> Latch | None:
@@ -102,14 +97,6 @@ def recorded(live: Object | None) -> Latch | None:
         return _latch(_DECODER.decode(text))
     except (msgspec.DecodeError, UnicodeError):
         return None
-
-
-def waiting_since(live: Object | None) -> int | None:
-    """The Unix time from which a state waits for slots or proxies, by the StatefulSet; None if none does."""
-    latch = recorded(live)
-    if latch is None or latch.since is None or not latch.is_waiting:
-        return None
-    return int(latch.since.timestamp())
 
 
 def published(status: Mapping[str, Any]) -> Latch | None:
@@ -126,6 +113,6 @@ def _latch(found: _Record) -> Latch | None:
     is_change = found.phase is not Phase.STABLE
     if not (min(sizes) > 0 and max(sizes) <= MAX_SLOTS and (found.source != found.target) is is_change):
         return None
-    if is_change and not 0 < found.change < _MAX_CHANGE:
+    if not int(is_change) <= found.change < _MAX_CHANGE:
         return None
     return Latch(*sizes, found.phase, found.change, time_of(found.since), time_of(found.moving))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from memcached_api import conditions as c
 from memcached_api.memcached.scaling import duration_seconds
@@ -10,27 +10,33 @@ from memcached_api.memcached.types import MemcachedSpec, warm_scaling_of
 from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.findings.finding import Problem
-from memcached_operator.kube.resource import Key
+from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.addresses import slot_name
-from memcached_operator.memcached.proxies import unlisted
+from memcached_operator.memcached.proxies import unlisted, uses
 from memcached_operator.memcached.scaling.facts import others, unready_slots
-from memcached_operator.memcached.scaling.latch import Latch
-from memcached_operator.parts.ring import Phase
+from memcached_operator.memcached.scaling.latch import Latch, recorded
+from memcached_operator.memcached.spec import checked
+from memcached_operator.parts.ring import MOVING, Phase
 from memcached_operator.world.snapshot import Snapshot
 
 STUCK_SECONDS: Final = 900.0
 """Seconds after which a phase that waits for something is reported as stuck. A rollout of proxies takes 10 to 20 s."""
 
 
-def scaling_status(
-    snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool
-) -> dict[str, Any]:
-    """The field `status.scaling`; empty while the size is stable. `updated`: no pod of a slot is to be updated."""
+class Report(NamedTuple):
+    """The field `status.scaling`, empty while the size is stable, and the reason of Progressing."""
+
+    status: dict[str, Any]
+    problems: tuple[Problem, ...]
+
+
+def report_of(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> Report:
+    """What is reported of a state. `updated`: no pod of a slot is to be updated."""
     if latch.is_stable:
-        return {}
-    times = {"since": latch.since, "until": _until(latch, spec)}
+        return Report({}, ())
     waiting = waiting_for(snapshot, spec, latch, now, updated=updated)
-    return {
+    times = {"since": latch.since, "until": until(latch, spec)}
+    status = {
         "from": latch.source,
         "to": latch.target,
         "phase": str(latch.phase),
@@ -38,25 +44,20 @@ def scaling_status(
         **{name: timestamp(time) for name, time in times.items() if time is not None},
         **({"waitingFor": waiting} if waiting else {}),
     }
+    return Report(status, (_problem(spec, latch, now, waiting),))
 
 
-def problems(
-    snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool
-) -> Iterator[Problem]:
-    """What happens now, as a reason of Progressing; nothing while the size is stable. `updated`: as above."""
-    if latch.is_stable:
-        return
-    waiting, until = waiting_for(snapshot, spec, latch, now, updated=updated), _until(latch, spec)
+def _problem(spec: MemcachedSpec, latch: Latch, now: datetime, waiting: str) -> Problem:
     begun = "next" if latch.phase is Phase.WAIT else f"in phases, now {latch.phase}"
+    end, began = until(latch, spec), waits_from(latch, spec)
     details = [
         f"The size changes from {latch.source} to {latch.target} slots {begun}",
         *([waiting] if waiting else []),
-        *([f"until {timestamp(until)}"] if until is not None else []),
+        *([f"until {timestamp(end)}"] if end is not None and end > now else []),
         *_later(spec, latch),
     ]
-    age = 0.0 if latch.since is None else (now - latch.since).total_seconds()
-    is_stuck = latch.is_waiting and bool(waiting) and age >= STUCK_SECONDS
-    yield Problem(c.MOVE_STUCK if is_stuck else c.MOVING_KEYS, "; ".join(details))
+    is_stuck = bool(waiting) and began is not None and (now - began).total_seconds() >= STUCK_SECONDS
+    return Problem(c.MOVE_STUCK if is_stuck else c.MOVING_KEYS, "; ".join(details))
 
 
 def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> str:
@@ -68,10 +69,11 @@ def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: date
     if unknown := unlisted(snapshot):
         cause = next(_failures(snapshot), f"{unknown[0].plural} are not listed")
         return f"it is not known which slots proxies use: {cause}"
-    if slot:
+    users = others(snapshot, latch)
+    if slot and latch.phase in MOVING and not (users and latch.phase is Phase.FINISH):
         return f"{slot}: writes of keys that move fail. Repair it{_end_early(spec, latch)}"
-    if users := others(snapshot, latch):
-        return _proxies(users, latch)
+    if users:
+        return _proxies(snapshot, users, latch)
     return "pods are still being updated" if latch.phase is Phase.WAIT and not updated else ""
 
 
@@ -82,12 +84,14 @@ def _failures(snapshot: Snapshot) -> Iterator[str]:
             yield failure(resource, snapshot.namespace, known)
 
 
-def _proxies(users: list[Key], latch: Latch) -> str:
-    """That proxies have pods with another ring."""
+def _proxies(snapshot: Snapshot, users: list[Key], latch: Latch) -> str:
+    """That proxies have pods with another ring, or that they are being replaced."""
     more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-    verb = "use" if more else "uses"
+    name = f"{users[0].resource.kind} {users[0].name}{more}"
+    if not uses(snapshot)[users[0]].usage:
+        return f"{name} {'have' if more else 'has'} pods that are not updated or not available; see its conditions"
     other = "other slots" if latch.phase is Phase.WAIT else "another phase"
-    return f"{users[0].resource.kind} {users[0].name}{more} still {verb} {other}"
+    return f"{name} still {'use' if more else 'uses'} {other}"
 
 
 def _end_early(spec: MemcachedSpec, latch: Latch) -> str:
@@ -104,9 +108,25 @@ def _later(spec: MemcachedSpec, latch: Latch) -> Iterator[str]:
         yield f"size {spec.size} follows after it"
 
 
-def _until(latch: Latch, spec: MemcachedSpec) -> datetime | None:
+def until(latch: Latch, spec: MemcachedSpec) -> datetime | None:
     """The end of Move; None in another phase, or before all proxies have it."""
     if latch.moving is None:
         return None
     warm = warm_scaling_of(spec)
     return latch.moving + timedelta(seconds=0 if warm is None else duration_seconds(warm))
+
+
+def waits_from(latch: Latch, spec: MemcachedSpec) -> datetime | None:
+    """The time from which only slots or proxies can prevent the next state; None if it is stable or not known.
+
+    It can be in the future, in Move.
+    """
+    return None if latch.is_stable else until(latch, spec) or latch.since
+
+
+def waiting_since(cr: Object, live: Object | None) -> int | None:
+    """The same as Unix time, of a Memcached with its StatefulSet."""
+    spec, _ = checked(cr)
+    latch = None if spec is None else recorded(live)
+    began = None if spec is None or latch is None else waits_from(latch, spec)
+    return None if began is None else int(began.timestamp())

@@ -56,8 +56,12 @@ def has_template(desired: Object, live: Object) -> bool:
 
     Templates are compared by their annotations: a policy of the cluster may change other parts.
     """
-    templates = [workload["spec"]["template"]["metadata"] for workload in (live, desired)]
-    return live["spec"].get("replicas") == desired["spec"]["replicas"] and covers(*templates)
+    return live["spec"].get("replicas") == desired["spec"]["replicas"] and has_same_template(desired, live)
+
+
+def has_same_template(desired: Object, live: Object) -> bool:
+    """Whether the live StatefulSet has the pod template that is desired."""
+    return covers(*(workload["spec"]["template"]["metadata"] for workload in (live, desired)))
 
 
 def _prepared(built: Object, spec: MemcachedSpec) -> Object:

@@ -70,10 +70,10 @@ class HeldTemplate(msgspec.Struct):
     spec: _PodSpec
 
 
-def with_pause(built: Object, spec: MemcachedSpec, live: Object | None) -> Object:
-    """The desired StatefulSet. During a pause, it keeps the pod template that `live` had at its start."""
+def with_pause(built: Object, live: Object | None, *, paused: bool) -> Object:
+    """The desired StatefulSet. If `paused`, it keeps the pod template that `live` had when that began."""
     applied = {TEMPLATE_ANNOTATION: fingerprint(built["spec"]["template"])}
-    if not (spec.rollout and spec.rollout.paused):
+    if not paused:
         return children.with_metadata(built, {}, applied)
     if live is None or _is_applied(built, live, applied):
         return children.with_metadata(built, {}, {**applied, PAUSED_ANNOTATION: UP_TO_DATE})

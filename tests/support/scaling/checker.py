@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import Final, get_args
 
@@ -95,10 +95,12 @@ class Checker:
 
     def read_all(self) -> None:
         """Read each key once more: old copies for which no client has asked."""
-        connection = Connection(self.endpoints[0])
-        for key in self._keys:
-            self._count(writes.seen(connection, key, self._oldest), key)
-        connection.close()
+        with closing(Connection(self.endpoints[0])) as connection:
+            for key in self._keys:
+                try:
+                    self._count(writes.seen(connection, key, self._oldest), key)
+                except ErrorReplyError as error:
+                    self._note(error)
 
     def run(self, number: int, stop: threading.Event) -> None:
         """The requests of a client, until the event is set."""
@@ -186,5 +188,4 @@ def checking(endpoints: Sequence[Endpoint], keys: int = KEYS) -> Generator[Check
     with in_threads(*(partial(checker.run, number) for number in range(WRITERS))):
         checker.wait(0)
         yield checker
-    with suppress(ErrorReplyError):
-        checker.read_all()
+    checker.read_all()

@@ -1,6 +1,6 @@
 """All interleavings of a few requests for a key that moves, through pods of two phases that run at the same time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import combinations_with_replacement, product
 from typing import Final, NamedTuple, get_args
@@ -64,15 +64,17 @@ class Outcome(NamedTuple):
     wrong: list[Wrong]
 
 
-def explore(rules: Rules, writes: int, *, readers: bool, failures: int) -> Outcome:
+def explore(
+    rules: Rules, writes: int, *, readers: bool, failures: int, operations: Sequence[Operation] = WRITES
+) -> Outcome:
     """Run all interleavings of `writes` requests, and with `readers`, of another one that reads.
 
-    `failures`: the number of steps that may fail, with or without an effect.
+    `failures`: the number of steps that may fail, with or without an effect. `operations`: the kinds of writes.
     """
     runs, wrong = 0, list[Wrong]()
     for pair in rules.pairs:
         for start in _starts(pair, failures):
-            for requests in _requests(pair, writes, readers=readers):
+            for requests in _requests(pair, writes, operations, readers=readers):
                 for node in _runs(requests, rules, start, failures):
                     runs += 1
                     wrong += _wrong(requests, rules, start, node, failures, pair)
@@ -89,8 +91,10 @@ def _starts(pair: tuple[Phase, Phase], failures: int) -> Iterator[State]:
         yield STARTS["at both, after a write that failed"]
 
 
-def _requests(pair: tuple[Phase, Phase], writes: int, *, readers: bool) -> Iterator[tuple[Request, ...]]:
-    for operations in combinations_with_replacement(WRITES, writes):
+def _requests(
+    pair: tuple[Phase, Phase], writes: int, kinds: Sequence[Operation], *, readers: bool
+) -> Iterator[tuple[Request, ...]]:
+    for operations in combinations_with_replacement(kinds, writes):
         for phases in product(pair, repeat=writes):
             made = [
                 Request(*each, f"value {number}") for number, each in enumerate(zip(operations, phases, strict=True))

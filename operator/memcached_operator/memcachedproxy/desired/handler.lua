@@ -14,12 +14,12 @@
 --
 --   * A write changes near, and then deletes at far. In the other order, two writers in neighbouring phases can leave
 --     one copy in each place.
---   * A write is acknowledged only after the deletion is confirmed. Otherwise the client gets the error of far. It cannot
---     know then whether the write has happened, as after any error.
+--   * A write is acknowledged only after the deletion is confirmed. Otherwise the client gets the error of far, and the
+--     write may have happened or not, as after any error.
 --   * A place that does not respond is never taken for one without the item.
 
--- XXH3 (64 bits, seed 0, default secret) and jump hashing, as the pools compute them. The handler must know whether a
--- key moves. It cannot ask the pools: the response of a server that is masked is that of a broken one.
+-- XXH3 (64 bits, seed 0, default secret) and jump hashing, as the pools compute them. They show whether a key moves.
+-- The pools do not: a server that they mask has the same response as one that is broken.
 local P1 <const>, P2 <const>, P3 <const> = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
 local LOW <const>, RRMXMX <const> = 0xFFFFFFFF, 0x9FB21C651E98DF25
 local read <const> = string.unpack
@@ -103,13 +103,16 @@ local function upto250(key, n)
     for number = 0, 2 do stripe(64 * number, 8 * number) end
     stripe(n - 64, 121)
     local h = n * P1
-    for lane = 0, 6, 2 do h = h + folded(lanes[lane] ~ secret[11 + 8 * lane], lanes[lane + 1] ~ secret[19 + 8 * lane]) end
+    for lane = 0, 6, 2 do
+        h = h + folded(lanes[lane] ~ secret[11 + 8 * lane], lanes[lane + 1] ~ secret[19 + 8 * lane])
+    end
     return avalanche(h)
 end
 
 local function hash(key)
     local n = #key
-    return (n > 240 and upto250 or n > 128 and upto240 or n > 16 and upto128 or n > 8 and upto16 or n > 3 and upto8 or upto3)(key, n)
+    local long = n > 240 and upto250 or n > 128 and upto240 or n > 16 and upto128
+    return (long or n > 8 and upto16 or n > 3 and upto8 or upto3)(key, n)
 end
 
 -- The division has the precision of C: a number of 31 bits by an integer of at most 2^31.
@@ -126,7 +129,7 @@ end
 function route_scale_conf(options, ctx)
     for _, pool in ipairs{ "old", "new" } do
         local size = options[pool]
-        if math.type(size) ~= "integer" or size < 1 then error("route_scale: " .. pool .. " must be a number of servers") end
+        if math.type(size) ~= "integer" or size < 1 then error("route_scale: " .. pool .. " must be a size") end
     end
     if options.old == options.new then error("route_scale: old and new must differ") end
     if not ({ prepare = 1, move = 1, finish = 1 })[options.phase] then error("route_scale: unknown phase") end
@@ -138,13 +141,17 @@ end
 
 local NOT_FOUND <const>, NOT_STORED <const> = mcp.MCMC_CODE_NOT_FOUND, mcp.MCMC_CODE_NOT_STORED
 local EXISTS <const>, SERVER_ERROR <const> = mcp.MCMC_CODE_EXISTS, mcp.MCMC_CODE_SERVER_ERROR
-local MG <const>, MS <const>, MA <const>, MD <const>, ME <const> = mcp.CMD_MG, mcp.CMD_MS, mcp.CMD_MA, mcp.CMD_MD, mcp.CMD_ME
-local PLAIN <const> = { [mcp.CMD_SET] = "store", [mcp.CMD_ADD] = "add", [mcp.CMD_DELETE] = "remove", [ME] = "fetch" }
-for _, name in ipairs{ "GET", "GETS", "GAT", "GATS" } do PLAIN[mcp["CMD_" .. name]] = "fetch" end
-for _, name in ipairs{ "REPLACE", "APPEND", "PREPEND", "CAS", "INCR", "DECR", "TOUCH" } do PLAIN[mcp["CMD_" .. name]] = "change" end
+local MG <const>, MS <const>, MA <const>, MD <const> = mcp.CMD_MG, mcp.CMD_MS, mcp.CMD_MA, mcp.CMD_MD
+local PLAIN <const> = {} -- by command; the others depend on their flags
+for name, commands in pairs{
+    fetch = { "GET", "GETS", "GAT", "GATS", "ME" }, store = { "SET" }, add = { "ADD" }, remove = { "DELETE" },
+    change = { "REPLACE", "APPEND", "PREPEND", "CAS", "INCR", "DECR", "TOUCH" },
+} do
+    for _, command in ipairs(commands) do PLAIN[mcp["CMD_" .. command]] = name end
+end
 
--- The function below for a request. `change` needs an item, and acts at the place that has it. `create` is a change or
--- a fetch with N, which creates an item if there is none. servers ignore T of md, and I of ms, unless it has C.
+-- The name of the function below for a request. `change` needs an item, and acts at the place that has it. `create` is
+-- a change or a fetch with N, which creates an item if there is none. Servers ignore T of md, and I of ms without C.
 local function kind(req, cmd)
     local known = PLAIN[cmd]
     if known then return known end
@@ -271,8 +278,8 @@ local function scale(rctx, my)
         return first:ok() and first:code() == NOT_FOUND and second or first
     end
 
-    -- Without N at first: where the item is, or has just been, no other place may get one. Servers ignore the flags L
-    -- and P, which keep the place of N: the reply depends on the order of the flags.
+    -- The request has no N at first: if one place has an item, the other one must not create a second one. Servers
+    -- ignore the flags L and P, one of which stands for N: the reply depends on the order of the flags.
     function act.create(req, cmd)
         local _, seconds = req:flag_token("N")
         local act_on = cmd == MG and fetch or change

@@ -18,7 +18,7 @@ BASIC: Final[tuple[Operation, ...]] = ("store", "remove", "add", "change")
         (2, WRITES, True, 0, 40_000),
         (3, WRITES, False, 0, 100_000),
         (2, WRITES, True, 1, 300_000),
-        (3, BASIC, False, 1, 300_000),
+        (3, BASIC, False, 1, 250_000),
     ],
 )
 def test_no_read_returns_a_value_that_was_replaced(

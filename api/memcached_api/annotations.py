@@ -66,8 +66,10 @@ ARGS_ANNOTATION: Final = f"{OWN_PREFIX}args"
 it. The start script of the container and the agent read it, the agent to restart memcached after a change."""
 
 MOVE_ANNOTATION: Final = f"{OWN_PREFIX}move"
-"""On the StatefulSet of a Memcached with `spec.scaling.warm`: the state of its change of size, as JSON. The operator
-writes and reads it. It is the only record of the phase."""
+MOVE_TIMES_ANNOTATION: Final = f"{OWN_PREFIX}move-times"
+"""On the StatefulSet of a Memcached with `spec.scaling.warm`: the state of its change of size, and its times, as JSON.
+The operator writes and reads both. They are the only record of the phase. The times are no part of the intent: a policy
+that removes them must not cause a write for each of them."""
 
 RING_ANNOTATION: Final = f"{OWN_PREFIX}ring"
 """On a pod template of a MemcachedProxy, and so on each of its pods: the Memcached and the number of its slots in the

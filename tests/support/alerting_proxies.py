@@ -74,7 +74,8 @@ FIRING: Final[Mapping[str, Case]] = {
         {
             "MemcachedMoveStuck": (
                 CACHE,
-                "The change of size of shop/sessions has waited in a phase for 20m 0s. Its status says what it waits for.",
+                "The change of size of shop/sessions has waited in a phase for 20m 0s. Its status says what it waits "
+                "for.",
             )
         },
     ),

@@ -185,6 +185,9 @@ class Kubelet:
 
     def _show(self) -> None:
         status = self.model.status(self._works, self._clock())
+        if init := self.model.pod["spec"].get("initContainers"):
+            ended: Object = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+            status["initContainerStatuses"] = [{"name": each["name"], "ready": True, "state": ended} for each in init]
         for each in status["containerStatuses"]:
             each |= {"restartCount": 0} if self.nodes.resets else {}
             each |= {"lastState": {}} if self.nodes.forgets else {}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.types import MAX_CACHES, MemcachedProxySpec
@@ -14,6 +14,7 @@ from memcached_operator.kube import labels
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Object, nested_map
 from memcached_operator.memcachedproxy.containers import CONTAINERS, DISRUPTIONS, INIT_CONTAINERS, SCHEDULING
 from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
+from memcached_operator.memcachedproxy.desired.scaling import SWEEP, is_swept
 from memcached_operator.memcachedproxy.references import cache_of, shows
 from memcached_operator.memcachedproxy.spec import checked
 from memcached_operator.memcachedproxy.target import CORRECT, target_of
@@ -51,7 +52,12 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
             disruptions=DISRUPTIONS,
             init_containers=INIT_CONTAINERS,
         ).within(live)
-        notices = (*outcome.notices, *_removed_fields(snapshot, spec, outcome), *_unknown_rings(snapshot))
+        notices = (
+            *outcome.notices,
+            *_removed_fields(snapshot, spec, outcome),
+            *_unknown_rings(snapshot),
+            *_unswept(snapshot),
+        )
         reported = replace(outcome, notices=notices)
         resume = pause.remedy(snapshot.cr)
         state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)
@@ -115,8 +121,8 @@ def _settled(snapshot: Snapshot) -> Ring | None:
 
 def _is_listed(snapshot: Snapshot, ring: Ring) -> bool:
     """Whether a list has only pods with this ring."""
-    rings = snapshot.read_by(RINGS)
-    return rings is not None and rings <= {ring}
+    found = snapshot.read_by(RINGS)
+    return found is not None and found <= {Seen(ring)}
 
 
 def _shows_ring(snapshot: Snapshot, ring: Ring) -> bool:
@@ -132,7 +138,7 @@ def _complete(snapshot: Snapshot) -> Ring | None:
         return None
     rollout = deployment_rollout(live)
     is_done = rollout.complete or (_shows_ring(snapshot, ring) and rollout.current)
-    has_one = all(_ring(pod) == ring for pod in snapshot.pods)
+    has_one = all(_seen(pod) == Seen(ring) for pod in snapshot.pods)
     return ring if is_done and rollout.replicas == rollout.updated and has_one else None
 
 
@@ -145,7 +151,7 @@ def _is_watched(snapshot: Snapshot, ring: Ring) -> bool:
 def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]:
     """The largest number of slots that is known to be in use, or is used next, by Memcached."""
     live = snapshot.workload(DEPLOYMENTS)
-    rings = [*map(_ring, snapshot.pods), *(snapshot.read_by(RINGS) or ()), _announced(snapshot, spec)]
+    rings = [*(seen.ring for seen in _all_seen(snapshot)), _announced(snapshot, spec)]
     if live is not None:
         rings.append(ring_of(nested_map(live, "spec", "template")))
     servers: dict[str, int] = {}
@@ -156,7 +162,7 @@ def _used(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> dict[str, int]
 
 def _has_unknown(snapshot: Snapshot) -> bool:
     """Whether a pod has no ring: something has removed it, so the pod may use any slot."""
-    return None in (*map(_ring, snapshot.pods), *(snapshot.read_by(RINGS) or ()))
+    return any(seen.ring is None for seen in _all_seen(snapshot))
 
 
 def _needs_list(snapshot: Snapshot) -> bool:
@@ -175,21 +181,49 @@ def _needs_list(snapshot: Snapshot) -> bool:
     return has_settled or (is_lower and (live is None or is_updated) and not _has_unknown(snapshot))
 
 
-def _ring(pod: Pod) -> Ring | None:
-    return ring_in(pod.metadata.annotations)
+class Seen(NamedTuple):
+    """What the status reads of a pod: its ring, and whether the sweep has ended, if the ring needs one."""
+
+    ring: Ring | None
+    is_swept: bool = True
 
 
-RINGS: Final[Listed[Ring | None]] = Listed(_needs_list, _ring)
+def _seen(pod: Pod) -> Seen:
+    ring = ring_in(pod.metadata.annotations)
+    return Seen(ring, ring is None or not is_swept(ring) or _has_swept(pod))
+
+
+def _has_swept(pod: Pod) -> bool:
+    """Whether the init container has ended. Something can have removed it from the pod."""
+    ended = (status.state.terminated for _, status in pod.init_containers if status.name == SWEEP)
+    return any(state is not None and state.exit_code == 0 for state in ended)
+
+
+def _all_seen(snapshot: Snapshot) -> Iterator[Seen]:
+    yield from map(_seen, snapshot.pods)
+    yield from snapshot.read_by(RINGS) or ()
+
+
+RINGS: Final[Listed[Seen]] = Listed(_needs_list, _seen)
 """The rings of all pods: a Memcached must not lose a slot while a pod exists whose event is late."""
 
 
 def _unknown_rings(snapshot: Snapshot) -> Iterator[str]:
     """A notice that slots are kept for pods without a ring."""
     if _has_unknown(snapshot):
-        names = sorted(pod.name for pod in snapshot.pods if _ring(pod) is None)
+        names = sorted(pod.name for pod in snapshot.pods if _seen(pod).ring is None)
         pod = f"Pod {names[0]}" if names else "A pod"
         verb = f" and {len(names) - 1} more have" if len(names) > 1 else " has"
         yield f"{pod}{verb} no valid annotation {RING_ANNOTATION}, so no slot of the Memcached is removed. {CORRECT}"
+
+
+def _unswept(snapshot: Snapshot) -> Iterator[str]:
+    """A notice about pods that serve in Prepare, although nothing has removed outdated items."""
+    names = sorted(pod.name for pod in snapshot.pods if pod.is_ready and not _seen(pod).is_swept)
+    if names:
+        verb = f" and {len(names) - 1} more serve" if len(names) > 1 else " serves"
+        text = f"Pod {names[0]}{verb} without the end of its init container {SWEEP}, so the change of size waits"
+        yield f"{text}. {CORRECT}"
 
 
 def _announced(snapshot: Snapshot, spec: MemcachedProxySpec | None) -> Ring | None:

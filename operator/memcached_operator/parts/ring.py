@@ -17,8 +17,8 @@ from memcached_operator.kube.resource import nested_map
 MAX_SLOTS: Final = 1000
 """The most slots of a Memcached (`memcached_api.memcached.rules.spec`). What kinds share imports none of them."""
 
-MAX_UID: Final = 63
-"""Characters of a uid: anyone who can create a pod writes its ring, and many rings are kept at the same time."""
+_UID: Final = re.compile(r"[0-9A-Za-z-]{0,63}")
+"""Anyone who can create a pod writes its ring, and many rings are kept at the same time."""
 
 _NUMBER: Final = r"[1-9][0-9]{0,3}"
 _MOVE: Final = re.compile(
@@ -105,7 +105,7 @@ def ring_in(annotations: Mapping[str, str]) -> Ring | None:
     """The ring in annotations; None without a valid one, because another client can change it."""
     name, _, rest = annotations.get(RING_ANNOTATION, "").partition("/")
     uid, _, part = rest.partition("/")
-    if len(uid) > MAX_UID or len(name) > MAX_NAME_LENGTH or not matches(LABEL, name):
+    if not _UID.fullmatch(uid) or len(name) > MAX_NAME_LENGTH or not matches(LABEL, name):
         return None
     if (move := move_in(part)) is not None:
         return moving(name, uid, move)

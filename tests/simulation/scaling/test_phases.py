@@ -286,7 +286,8 @@ def test_phase_that_waits_for_a_paused_proxy_is_stuck_until_it_goes_on() -> None
         await world.change(MEMCACHEDPROXIES, "front", rollout={"paused": True})
         await world.scale(4)
         changes = "The size changes from 3 to 4 slots in phases, now Prepare"
-        stuck = ("MoveStuck", f"{changes}; MemcachedProxy front still uses another phase")
+        cause = "MemcachedProxy front has pods that are not updated or not available; see its conditions"
+        stuck = ("MoveStuck", f"{changes}; {cause}")
         await world.until(lambda: world.condition(MEMCACHEDS, "cache", "Progressing") == stuck, "stuck", 1000)
         latch = world.latch()
         assert latch is not None

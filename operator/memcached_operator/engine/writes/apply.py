@@ -10,7 +10,7 @@ from memcached_operator.engine.kind import ReconciledKind
 from memcached_operator.engine.reporting.conditions import is_reported
 from memcached_operator.engine.reporting.reports import of_rollout
 from memcached_operator.engine.writes.failed_requests import Cooldown
-from memcached_operator.engine.writes.intent import identity, replicas_of, with_intent
+from memcached_operator.engine.writes.intent import identity, replicas_of, with_intent, without_times
 from memcached_operator.engine.writes.ownership import (
     Action,
     Decision,
@@ -342,7 +342,8 @@ def _with_preconditions(child: Object, live: Object, *, versioned: bool) -> Obje
 
 def _effect(child: Object, live: Object) -> str:
     """A digest of an intent and of the values that the live child has at its paths."""
-    return fingerprint({"intent": child, "uid": live["metadata"]["uid"], "found": projection(live, child)})
+    intent = without_times(child)
+    return fingerprint({"intent": intent, "uid": live["metadata"]["uid"], "found": projection(live, intent)})
 
 
 def build_intent(cr: Object, child: Object) -> Object:

@@ -1,10 +1,13 @@
 """The intent of the operator for a child: its digest, by which a later reconcile recognizes what was applied."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
-from memcached_api.annotations import INTENT_ANNOTATION
+from memcached_api.annotations import INTENT_ANNOTATION, MOVE_TIMES_ANNOTATION
 from memcached_operator.kube.compare import ALLOCATED_FIELDS, digest, encoded
 from memcached_operator.kube.resource import Object, nested_map
+
+_LEFT_OUT: Final = (*ALLOCATED_FIELDS, MOVE_TIMES_ANNOTATION)
+"""Fields and annotations that are no part of the intent."""
 
 
 def intent_digest(obj: Object) -> str:
@@ -26,17 +29,26 @@ def identity(child: Object) -> str:
     return f"{child['metadata']['annotations'][INTENT_ANNOTATION]} {replicas_of(child)}"
 
 
+def without_times(obj: Object) -> Object:
+    """The object without the annotations whose values differ in each attempt."""
+    annotations = nested_map(obj, "metadata", "annotations")
+    if MOVE_TIMES_ANNOTATION not in annotations:
+        return obj
+    kept = {name: text for name, text in annotations.items() if name != MOVE_TIMES_ANNOTATION}
+    return {**obj, "metadata": {**obj["metadata"], "annotations": kept}}
+
+
 def _encoded_intent(obj: Object) -> bytes:
-    """The text without ALLOCATED_FIELDS. Most children have none, and a copy takes a quarter of a reconcile."""
+    """The text without _LEFT_OUT. Most children have none, and a copy takes a quarter of a reconcile."""
     text = encoded(obj)
-    return encoded(_copy(obj)) if any(f'"{name}"'.encode() in text for name in ALLOCATED_FIELDS) else text
+    return encoded(_copy(obj)) if any(f'"{name}"'.encode() in text for name in _LEFT_OUT) else text
 
 
 def _copy(value: object) -> object:
-    """A copy without ALLOCATED_FIELDS."""
+    """A copy without _LEFT_OUT."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {name: _copy(item) for name, item in fields if name not in ALLOCATED_FIELDS}
+        return {name: _copy(item) for name, item in fields if name not in _LEFT_OUT}
     return [_copy(item) for item in cast("list[Any]", value)] if isinstance(value, list) else value
 
 

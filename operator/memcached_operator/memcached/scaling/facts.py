@@ -19,15 +19,17 @@ def current(snapshot: Snapshot, spec: MemcachedSpec) -> Latch | None:
     """The state of the change of size; None without `spec.scaling.warm`, unless one takes place.
 
     Without a record, as after the StatefulSet was deleted with `--cascade=orphan`, it is that of the status: no proxy
-    has seen a later one.
+    has seen a later one. A record of more slots than exist or are wanted is not the operator's.
     """
     if not is_stable(spec):
         return None
     status = nested_map(snapshot.cr, "status")
-    latch = recorded(snapshot.workload(STATEFULSETS)) or published(nested_map(status, "scaling"))
-    if latch is not None or warm_scaling_of(spec) is None:
+    existing, servers = existing_size(snapshot), len(nested_list(status, "servers"))
+    latch = recorded(snapshot.workload(STATEFULSETS))
+    if latch is not None and latch.kept <= max(existing, servers, spec.size):
         return latch
-    return stable(len(nested_list(status, "servers")) or existing_size(snapshot) or spec.size)
+    latch = published(nested_map(status, "scaling"))
+    return latch if latch is not None or warm_scaling_of(spec) is None else stable(servers or existing or spec.size)
 
 
 def facts(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> Facts:

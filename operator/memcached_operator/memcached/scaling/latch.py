@@ -1,4 +1,4 @@
-"""The recorded state of a change of size: an annotation of the StatefulSet, so that any leader continues it.
+"""The recorded state of a change of size: annotations of the StatefulSet, so that any leader continues it.
 
 It is written only to the version of the StatefulSet that the plan has seen. Another client can change it, so everything
 in it is checked when it is read.
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from memcached_api.annotations import MOVE_ANNOTATION
+from memcached_api.annotations import MOVE_ANNOTATION, MOVE_TIMES_ANNOTATION
 from memcached_api.memcached.rules.spec import MAX_SLOTS
 from memcached_operator.kube.resource import Object, nested_map
 from memcached_operator.kube.times import time_of
@@ -20,20 +20,38 @@ from memcached_operator.parts.ring import MOVING, Move, Phase, Ring, moving
 BEFORE: Final = (Phase.STABLE, Phase.WAIT, Phase.PREPARE)
 """The phases in which reads go to the slots from before."""
 
+FIRST_YEAR, LAST_YEAR = 2000, 3000
+"""Years of a time that is believed."""
+
+MAX_LENGTH: Final = 512
+"""Characters of an annotation that is read: more than the longest one."""
+
 _MAX_CHANGE: Final = 10**12
 """More than the Unix time of any year that a clock shows, and the digits of a ring (`parts.ring`)."""
 
 
-class _Record(msgspec.Struct, frozen=True, omit_defaults=True, rename={"source": "from", "target": "to"}):
+class _State(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
     source: int
     target: int
     phase: Phase
+
+
+class _Times(msgspec.Struct, frozen=True, omit_defaults=True):
     change: int = 0
     since: str = ""
     moving: str = ""
 
 
-_DECODER: Final = msgspec.json.Decoder(_Record)
+class _Published(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
+    source: int
+    target: int
+    phase: Phase
+    change: int
+    since: str = ""
+
+
+_STATES: Final = msgspec.json.Decoder(_State)
+_TIMES: Final = msgspec.json.Decoder(_Times)
 
 
 @dataclass(frozen=True)
@@ -79,10 +97,14 @@ class Latch:
         return moving(name, uid, Move(self.source, self.target, self.phase, self.change))
 
     def annotations(self) -> dict[str, str]:
-        """The annotation of the StatefulSet."""
+        """The annotations of the StatefulSet."""
         since, moved = ("" if time is None else time.isoformat() for time in (self.since, self.moving))
-        record = _Record(self.source, self.target, self.phase, self.change, since, moved)
-        return {MOVE_ANNOTATION: msgspec.json.encode(record).decode()}
+        state, times = _State(self.source, self.target, self.phase), _Times(self.change, since, moved)
+        return {MOVE_ANNOTATION: _text(state), MOVE_TIMES_ANNOTATION: _text(times)}
+
+
+def _text(value: msgspec.Struct) -> str:
+    return msgspec.json.encode(value).decode()
 
 
 def stable(size: int, change: int = 0) -> Latch:
@@ -92,27 +114,38 @@ def stable(size: int, change: int = 0) -> Latch:
 
 def recorded(live: Object | None) -> Latch | None:
     """The state that a StatefulSet records; None without a valid one."""
-    text = nested_map(live or {}, "metadata", "annotations").get(MOVE_ANNOTATION, "")
+    annotations = nested_map(live or {}, "metadata", "annotations")
+    texts = [annotations.get(name, "") for name in (MOVE_ANNOTATION, MOVE_TIMES_ANNOTATION)]
+    if max(map(len, texts)) > MAX_LENGTH:  # deeply nested JSON would exhaust the stack
+        return None
     try:
-        return _latch(_DECODER.decode(text))
+        state, times = _STATES.decode(texts[0]), _TIMES.decode(texts[1])
     except (msgspec.DecodeError, UnicodeError):
         return None
+    return _latch(state, times)
 
 
 def published(status: Mapping[str, Any]) -> Latch | None:
     """The state in `status.scaling`; None without a valid one."""
     try:
-        return _latch(msgspec.convert(status, _Record))
+        found = msgspec.convert(status, _Published)
     except msgspec.ValidationError:
         return None
+    return _latch(_State(found.source, found.target, found.phase), _Times(found.change, found.since))
 
 
-def _latch(found: _Record) -> Latch | None:
+def _latch(state: _State, times: _Times) -> Latch | None:
     """The state, if its values are those of one."""
-    sizes = (found.source, found.target)
-    is_change = found.phase is not Phase.STABLE
-    if not (min(sizes) > 0 and max(sizes) <= MAX_SLOTS and (found.source != found.target) is is_change):
+    sizes = (state.source, state.target)
+    is_change = state.phase is not Phase.STABLE
+    if not (min(sizes) > 0 and max(sizes) <= MAX_SLOTS and (state.source != state.target) is is_change):
         return None
-    if not int(is_change) <= found.change < _MAX_CHANGE:
+    if not int(is_change) <= times.change < _MAX_CHANGE:
         return None
-    return Latch(*sizes, found.phase, found.change, time_of(found.since), time_of(found.moving))
+    return Latch(*sizes, state.phase, times.change, _time(times.since), _time(times.moving))
+
+
+def _time(text: str) -> datetime | None:
+    """A time in a year with which one can compute; None for another text."""
+    time = time_of(text)
+    return time if time is not None and FIRST_YEAR <= time.year < LAST_YEAR else None

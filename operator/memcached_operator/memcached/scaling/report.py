@@ -5,19 +5,25 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from memcached_api import conditions as c
+from memcached_api.annotations import MOVE_ANNOTATION
 from memcached_api.memcached.scaling import duration_seconds
 from memcached_api.memcached.types import MemcachedSpec, warm_scaling_of
 from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.engine.reporting.lists import failure
 from memcached_operator.findings.finding import Problem
-from memcached_operator.kube.resource import Key, Object
+from memcached_operator.kube.resource import STATEFULSETS, Key, Object
 from memcached_operator.memcached.addresses import slot_name
 from memcached_operator.memcached.proxies import unlisted, uses
-from memcached_operator.memcached.scaling.facts import others, unready_slots
+from memcached_operator.memcached.scaling.facts import is_published, others, unready_slots
 from memcached_operator.memcached.scaling.latch import Latch, recorded
 from memcached_operator.memcached.spec import checked
 from memcached_operator.parts.ring import MOVING, Phase
 from memcached_operator.world.snapshot import Snapshot
+
+STORED: Final = timedelta(minutes=1)
+"""Time after which a state that nothing prevents should have been left."""
+
+CORRECT: Final = "Correct the policy or the client that removes or changes it"
 
 STUCK_SECONDS: Final = 900.0
 """Seconds after which a phase that waits for something is reported as stuck. A rollout of proxies takes 10 to 20 s."""
@@ -33,7 +39,7 @@ class Report(NamedTuple):
 def report_of(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> Report:
     """What is reported of a state. `updated`: no pod of a slot is to be updated."""
     if latch.is_stable:
-        return Report({}, ())
+        return Report({}, tuple(_not_begun(snapshot, spec, latch)))
     waiting = waiting_for(snapshot, spec, latch, now, updated=updated)
     times = {"since": latch.since, "until": until(latch, spec)}
     status = {
@@ -45,6 +51,14 @@ def report_of(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: dateti
         **({"waitingFor": waiting} if waiting else {}),
     }
     return Report(status, (_problem(spec, latch, now, waiting),))
+
+
+def _not_begun(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch) -> Iterator[Problem]:
+    """That another size is wanted, although the plan has begun the change."""
+    live = snapshot.workload(STATEFULSETS)
+    if live is not None and warm_scaling_of(spec) is not None and spec.size != latch.source:
+        cause = f"the annotation {MOVE_ANNOTATION} of StatefulSet {live['metadata']['name']} does not change. {CORRECT}"
+        yield Problem(c.MOVE_STUCK, f"The size stays at {latch.source} instead of {spec.size} slots: {cause}")
 
 
 def _problem(spec: MemcachedSpec, latch: Latch, now: datetime, waiting: str) -> Problem:
@@ -74,7 +88,21 @@ def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: date
         return f"{slot}: writes of keys that move fail. Repair it{_end_early(spec, latch)}"
     if users:
         return _proxies(snapshot, users, latch)
-    return "pods are still being updated" if latch.phase is Phase.WAIT and not updated else ""
+    if latch.phase is Phase.WAIT and not updated:
+        return "pods are still being updated"
+    return _not_stored(snapshot, latch, now)
+
+
+def _not_stored(snapshot: Snapshot, latch: Latch, now: datetime) -> str:
+    """That the state or the status does not get what the operator writes; empty as long as it may be on its way."""
+    live, age = snapshot.workload(STATEFULSETS), timedelta() if latch.since is None else now - latch.since
+    if live is not None and recorded(live) is None:
+        return f"StatefulSet {live['metadata']['name']} has lost its annotation {MOVE_ANNOTATION}. {CORRECT}"
+    if latch.moving is not None or age < STORED:
+        return ""
+    if not is_published(snapshot, latch):
+        return "the API server does not store status.scaling; install the operator's CustomResourceDefinitions again"
+    return f"the annotation {MOVE_ANNOTATION} of the StatefulSet does not change. {CORRECT}"
 
 
 def _failures(snapshot: Snapshot) -> Iterator[str]:

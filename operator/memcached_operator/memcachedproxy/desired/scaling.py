@@ -8,7 +8,8 @@ from typing import Final
 from memcached_api.annotations import HANDLER_ANNOTATION, ROUTES_ANNOTATION
 from memcached_api.memcachedproxy.resolved import Settings
 from memcached_api.memcachedproxy.types import MemcachedProxySpec
-from memcached_api.shared.resources import agent_requirements
+from memcached_api.shared.agent import AGENT_LIMIT, AGENT_REQUEST
+from memcached_api.shared.resources import complete, limits_and_requests
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcachedproxy.desired import routes
 from memcached_operator.memcachedproxy.desired.handler import handler
@@ -18,6 +19,9 @@ from memcached_operator.parts.ring import Move, Phase, Ring
 
 SWEEP: Final = "sweep"
 """The name of the init container."""
+
+CPU: Final = "100m"
+"""The CPU request of the sweep, as of the proxy, which starts after it: a key takes about 4 µs."""
 
 HANDLER_FILE: Final = "handler"
 
@@ -40,6 +44,7 @@ def sweep(spec: MemcachedProxySpec, image: str, slots: Slots, ring: Ring) -> lis
     """
     if ring.move is None or not is_swept(ring):
         return []
+    given = limits_and_requests(spec.agent and spec.agent.resources)
     container: Object = {
         "name": SWEEP,
         "image": image,
@@ -51,7 +56,7 @@ def sweep(spec: MemcachedProxySpec, image: str, slots: Slots, ring: Ring) -> lis
             f"--host={slots.name}-{{}}.{slots.domain}",
             f"--port={slots.port}",
         ],
-        "resources": agent_requirements(spec.agent and spec.agent.resources),
+        "resources": complete(*given, CPU, AGENT_REQUEST, AGENT_LIMIT),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": RESTRICTED,
     }

@@ -246,6 +246,12 @@ def _start_message(pod: Pod, container: Container, state: Explained, rules: PodR
     return f"Pod {pod.name}: {container.title} cannot be started: {stable(cause)}{end}"
 
 
+def _last_line(message: str) -> str:
+    """The end of a termination message, which can be the last lines of a log; empty without one."""
+    lines = message[-MAX_READ:].rstrip().splitlines()
+    return texts.clause(lines[-1], MAX_CAUSE) if lines else ""
+
+
 def _crash_message(pod: Pod, container: Container, terminated: Terminated, rules: PodRules) -> str:
     code, reason = terminated.exit_code, terminated.reason or "Error"
     is_oom = reason == "OOMKilled"
@@ -255,7 +261,7 @@ def _crash_message(pod: Pod, container: Container, terminated: Terminated, rules
     elif is_oom:
         remedies.append(rules.advice(container.own_container.memory))
     meaning = "" if container.own_container is None or is_oom else container.own_container.exits.get(code, "")
-    said = texts.clause(terminated.message, MAX_CAUSE) if meaning and terminated.message else ""
+    said = _last_line(terminated.message) if meaning else ""
     details = "".join(f": {text}" for text in (meaning, said) if text)
     problem = f"{container.title} terminated with exit code {code} ({texts.name(reason)}){details}"
     return f"Pod {pod.name}: {problem}; {'; '.join(remedies)}"

@@ -62,7 +62,7 @@ def test_values_of_slab_classes_are_grouped() -> None:
     slabs = b"STAT 2:used_chunks 1\r\nSTAT active_slabs 1\r\nEND\r\n"
     found = statistics(b"STAT a 1\r\nEND\r\n", b"STAT b 2\r\nEND\r\n", items, slabs)
     assert found == ({"a": "1"}, {"b": "2"}, {2: {"age": "5", "number": "7"}, 63: {"age": "6"}},
-                     {2: {"used_chunks": "1"}}, {"active_slabs": "1"}, None)  # fmt: skip
+                     {2: {"used_chunks": "1"}}, {"active_slabs": "1"}, None, None)  # fmt: skip
 
 
 @pytest.mark.parametrize("slab", ["0", "64", "01", "-1", "1" * 5000, "x", ""])

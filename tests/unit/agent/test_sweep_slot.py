@@ -1,6 +1,7 @@
 """The sweep of slots with scripted servers, and its command line."""
 
 import re
+import socket
 from collections.abc import Mapping
 from typing import Final
 
@@ -130,6 +131,21 @@ def test_login_and_connection_limit() -> None:
 def test_slot_that_refuses_connections() -> None:
     with pytest.raises(SlotError, match=r"^refuses the connection: nothing listens on this port$"):
         Slot(0, "127.0.0.1", free_port()).sweep(CHANGE, deadline())
+
+
+def test_wait_that_the_deadline_ends_is_no_problem_of_the_slot() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(TimeIsUpError):
+        Slot(0, "127.0.0.1", silent.getsockname()[1]).sweep(CHANGE, Deadline(0.2))
+
+
+def test_problem_is_over_when_the_slot_lists_its_keys() -> None:
+    stub = Stub(EMPTY | {MARK: "NS\r\n"})
+    with memcached(stub) as port:
+        slot = Slot(0, "127.0.0.1", port)
+        slot.problem = "is busy"
+        with pytest.raises(SlotError):
+            slot.sweep(CHANGE, deadline())
+    assert slot.problem == ""
 
 
 def test_name_that_does_not_exist() -> None:

@@ -50,6 +50,8 @@ AGENT_PURE = (
     "agent/memcached_agent/pod/record.py",
     "agent/memcached_agent/errors.py",
     "agent/memcached_agent/reload/users_file.py",
+    "agent/memcached_agent/sweep/dump.py",
+    "agent/memcached_agent/sweep/hash.py",
     "agent/memcached_agent/warm/decision.py",
     "agent/memcached_agent/warm/gate.py",
     "agent/memcached_agent/warm/window.py",

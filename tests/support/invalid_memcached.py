@@ -43,7 +43,7 @@ RULES: Final[Table] = (
     *INVALID_EXTSTORE,
     at("scaling.warm", {"duration": "30m"}, "must not be set without spec.identity Stable"),
     *(
-        at("scaling.warm.duration", time, "must be a time such as 90s", "at most 168h", given={"identity": "Stable"})
+        at("scaling.warm.duration", time, "must be a time in hours", "at most 168h", given={"identity": "Stable"})
         for time in ("0", "0m", "1d", "30", "1h30", "169h", "168h1m", "10081m", "604801s", "-5m", "1.5h")
     ),
     at("size", 0, SIZE),

@@ -52,12 +52,8 @@ def status_with(cluster_domain: str) -> Callable[[Snapshot, Outcome, datetime], 
             disruptions=DISRUPTIONS,
             init_containers=INIT_CONTAINERS,
         ).within(live)
-        notices = (
-            *outcome.notices,
-            *_removed_fields(snapshot, spec, outcome),
-            *_unknown_rings(snapshot),
-            *_unswept(snapshot),
-        )
+        rings = (*_unknown_rings(snapshot), *_unswept(snapshot))
+        notices = (*outcome.notices, *_removed_fields(snapshot, spec, outcome), *rings)
         reported = replace(outcome, notices=notices)
         resume = pause.remedy(snapshot.cr)
         state = workload_state(deployment_rollout(live), snapshot, reported, now, rules=rules, resume=resume)

@@ -8,13 +8,14 @@ import pytest
 from memcached_api.annotations import HANDLER_ANNOTATION, RING_ANNOTATION, ROUTES_ANNOTATION
 from memcached_api.images import Images
 from memcached_api.memcachedproxy.types import decode_spec
+from memcached_operator.engine.kind import Outcome
 from memcached_operator.findings.failures import failures
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, key_of
 from memcached_operator.memcachedproxy.containers import INIT_CONTAINERS
 from memcached_operator.memcachedproxy.desired.deployment import Servers, deployment
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, Slots, reads
-from memcached_operator.memcachedproxy.status import RINGS, caches
+from memcached_operator.memcachedproxy.status import RINGS, Seen, caches, status_with
 from memcached_operator.parts.ring import Move, Phase, Ring, moving, ring_of
 from memcached_operator.world import kept_fields
 from unit.builders import NOW, memcachedproxy, pod, rolled_out, slots, snapshot_of
@@ -190,6 +191,33 @@ SHOWN: Final[dict[str, Shown]] = {
 }
 
 
+def prepared(**state: Object) -> Object:
+    """A ready pod of Prepare. `state`: of its init container; none without one."""
+    ready = [{"type": "Ready", "status": "True"}]
+    statuses = [{"name": "sweep", "state": state}] if state else []
+    found = pod("front-1", conditions=ready, initContainerStatuses=statuses)
+    return {**found, "metadata": {**found["metadata"], "annotations": {RING_ANNOTATION: PREPARED}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "is_swept"),
+    [
+        (prepared(), False),
+        (prepared(running={}), False),
+        (prepared(terminated={"exitCode": 1}), False),
+        (prepared(terminated={"exitCode": 0}), True),
+    ],
+)
+def test_pod_without_its_sweep_is_a_notice_and_no_proof(found: Object, is_swept: bool) -> None:
+    """A policy can remove init containers: outdated items would come back."""
+    deployment = live(PREPARED, updated=2)
+    shown = snapshot_of(memcachedproxy(), {key_of(DEPLOYMENTS, deployment): deployment}, [found])
+    conditions = status_with("cluster.local")(shown, Outcome(), NOW).status["conditions"]
+    message = next(each["message"] for each in conditions if each["type"] == "Degraded")
+    text = "Pod front-1 serves without the end of its init container sweep, so the change of size waits. "
+    assert (text not in message, RINGS.reads(shown.pods[0]).is_swept, RINGS.needed(shown)) == (is_swept,) * 3
+
+
 @pytest.mark.parametrize("row", SHOWN.values(), ids=SHOWN.keys())
 def test_ring_of_all_pods_in_the_status(row: Shown) -> None:
     def annotated(name: str, text: str) -> Object:
@@ -203,7 +231,7 @@ def test_ring_of_all_pods_in_the_status(row: Shown) -> None:
     pods = [annotated(f"front-{number}", text) for number, text in enumerate(row.pods)]
     found = snapshot_of(cr, {key_of(DEPLOYMENTS, deployment): deployment}, pods)
     cache = reads(slots(3, spec=WARM, uid="cr"))
-    listed = None if row.found is None else frozenset(map(ring_in_text, row.found))
+    listed = None if row.found is None else frozenset(Seen(ring_in_text(text)) for text in row.found)
     found = replace(found, referenced={Key(MEMCACHEDS, "test", "cache"): cache}, listed=listed)
     (shown,) = caches(found, decode_spec(cr))
     assert (shown.get("ring"), RINGS.needed(found)) == (row.usage, row.listed)

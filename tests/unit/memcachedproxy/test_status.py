@@ -15,7 +15,7 @@ from memcached_operator.engine.reporting.conditions import debounce_period, with
 from memcached_operator.findings.finding import Problem
 from memcached_operator.kube.resource import DEPLOYMENTS, SERVICES, Key, Object, key_of
 from memcached_operator.memcachedproxy.controller import memcachedproxy as controller
-from memcached_operator.memcachedproxy.status import RINGS, caches
+from memcached_operator.memcachedproxy.status import RINGS, Seen, caches
 from memcached_operator.parts.ring import Ring
 from memcached_operator.world.snapshot import Snapshot
 from unit.builders import NOW, deleted, memcachedproxy, pod, rolled_out, snapshot_of
@@ -126,9 +126,9 @@ def test_pods_are_listed_before_the_number_of_slots_becomes_lower(servers: int, 
     found = replace(found, cr=cr)
     assert RINGS.needed(found) is needed
     assert caches(found, None) == [{"name": "cache", "servers": servers}]
-    listed = frozenset({Ring("cache", "cr", 4)})
+    listed = frozenset({Seen(Ring("cache", "cr", 4))})
     assert caches(replace(found, listed=listed), None) == [{"name": "cache", "servers": 4}]
-    assert caches(replace(found, listed=listed | {None}), None) == [{"name": "cache", "servers": max(servers, 4)}]
+    assert caches(replace(found, listed=listed | {Seen(None)}), None) == [{"name": "cache", "servers": max(servers, 4)}]
 
 
 def test_names_in_use_come_before_those_of_the_status() -> None:

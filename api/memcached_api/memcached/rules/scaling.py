@@ -9,13 +9,14 @@ from memcached_api.validation.common_rules import matches
 from memcached_api.validation.rules import blocking, field_rule, value_rule
 from memcached_api.values import nested_field
 
-TIME: Final = "^(0s|[1-9][0-9]{0,2}h([1-9][0-9]{0,3}m)?|[1-9][0-9]{0,4}m([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,5}s)$"
+TIME: Final = "^(0s|[1-9][0-9]{0,2}h([1-9][0-9]{0,3}m)?([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,4}m([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,5}s)$"
 
 DURATION: Final = value_rule(
     "spec.scaling.warm.duration",
     lambda text: matches(TIME, text) and seconds(text) <= MAX_DURATION,
     f"self.matches('{TIME}') && duration(self) <= duration('{MAX_DURATION}s')",
-    "must be a time such as 90s, 30m or 1h30m, at most 168h; or 0s, which keeps no items of keys that move",
+    "must be a time in hours, minutes and seconds, such as 30m or 1h30m, at most 168h; or 0s, which keeps no items of "
+    "keys that move",
 )
 
 ONLY_STABLE: Final = field_rule(

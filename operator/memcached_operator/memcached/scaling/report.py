@@ -71,7 +71,8 @@ def _problem(spec: MemcachedSpec, latch: Latch, now: datetime, waiting: str) -> 
         *_later(spec, latch),
     ]
     is_stuck = bool(waiting) and began is not None and (now - began).total_seconds() >= STUCK_SECONDS
-    return Problem(c.MOVE_STUCK if is_stuck else c.MOVING_KEYS, "; ".join(details))
+    moves = latch.moving is not None and not waiting
+    return Problem(c.MOVE_STUCK if is_stuck else c.MOVING_KEYS, "; ".join(details), blocks=not moves)
 
 
 def waiting_for(snapshot: Snapshot, spec: MemcachedSpec, latch: Latch, now: datetime, *, updated: bool) -> str:

@@ -182,10 +182,14 @@ def _progressing(rollout: Rollout, transient: list[Problem], resume: str, hint: 
 def _ready(
     available: Condition, progressing: Condition, degraded: Condition, transient: Iterable[Problem]
 ) -> Condition:
-    """Ready. Pods of a paused rollout that have no Memcached are not ready for clients."""
+    """Ready. Pods of a paused rollout that have no Memcached are not ready for clients. Keys that move, for as long as a
+    user wants, do not prevent it.
+    """
     unserved = [problem for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED]
     if unserved and progressing["reason"] == c.PAUSED:
         progressing = _condition(c.PROGRESSING, c.TRUE, c.WAITING_FOR_MEMCACHED, _join(unserved))
+    if progressing["reason"] == c.MOVING_KEYS and not any(problem.blocks for problem in transient):
+        progressing = _condition(c.PROGRESSING, c.FALSE, c.ROLLOUT_COMPLETE, progressing["message"])
     return ready(available, progressing, degraded)
 
 

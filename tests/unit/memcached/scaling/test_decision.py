@@ -6,14 +6,14 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from memcached_api.annotations import MOVE_ANNOTATION
+from memcached_api.annotations import MOVE_ANNOTATION, MOVE_TIMES_ANNOTATION
 from memcached_operator.memcached.scaling.decision import Facts, advance
 from memcached_operator.memcached.scaling.latch import Latch, published, recorded, stable
 from memcached_operator.parts.ring import Phase
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 BEFORE: Final = NOW - timedelta(minutes=1)
-QUIET: Final = Facts(4, 30.0, alone=False, ready=False, broken=None, leaving=None, now=NOW)
+QUIET: Final = Facts(4, 30.0, used=True, alone=False, ready=False, broken=None, leaving=None, now=NOW)
 """A size of 4 is wanted, keys move for 30 s, and nothing is as it should be."""
 
 
@@ -28,6 +28,7 @@ def to(phase: Phase, source: int = 3, target: int = 4) -> Latch:
 
 
 MOVING: Final = at(Phase.MOVE, moving=BEFORE)
+LAST: Final = int(BEFORE.timestamp())
 
 
 class Row(NamedTuple):
@@ -41,22 +42,24 @@ class Row(NamedTuple):
 TABLE: Final[dict[str, Row]] = {
     "stable": Row(stable(4), {"alone": True, "ready": True}),
     "stable, another size": Row(stable(3), {}, Latch(3, 4, Phase.WAIT, int(NOW.timestamp()), NOW)),
+    "stable, a slow clock": Row(stable(3, 9 * LAST), {}, Latch(3, 4, Phase.WAIT, 9 * LAST + 1, NOW)),
     "stable, without the field": Row(stable(4), {"duration": None}, None),
     "wait": Row(at(Phase.WAIT), {"alone": True}),
     "wait, ready": Row(at(Phase.WAIT), {"ready": True}),
     "wait, ready and alone": Row(at(Phase.WAIT), {"ready": True, "alone": True}, to(Phase.PREPARE)),
     "wait, a third size": Row(at(Phase.WAIT), {"size": 6, "ready": True, "alone": True}, at(Phase.WAIT, target=6)),
-    "wait, given up": Row(at(Phase.WAIT), {"size": 3, "ready": True, "alone": True}, stable(3)),
+    "wait, given up": Row(at(Phase.WAIT), {"size": 3, "ready": True, "alone": True}, stable(3, LAST)),
     "wait, without the field": Row(at(Phase.WAIT), {"duration": None}, None),
     "prepare": Row(at(Phase.PREPARE), {"ready": True}),
     "prepare, alone": Row(at(Phase.PREPARE), {"alone": True}, to(Phase.MOVE)),
-    "prepare, given up": Row(at(Phase.PREPARE), {"size": 3, "alone": True}, stable(3)),
-    "prepare, a third size": Row(at(Phase.PREPARE), {"size": 6, "alone": True}, stable(3)),
-    "prepare, without the field": Row(at(Phase.PREPARE), {"duration": None, "alone": True}, stable(3)),
+    "prepare, given up": Row(at(Phase.PREPARE), {"size": 3, "alone": True}, stable(3, LAST)),
+    "prepare, a third size": Row(at(Phase.PREPARE), {"size": 6, "alone": True}, stable(3, LAST)),
+    "prepare, without the field": Row(at(Phase.PREPARE), {"duration": None, "alone": True}, stable(3, LAST)),
     "prepare, a broken slot": Row(at(Phase.PREPARE), {"broken": 299.0}),
-    "prepare, a broken slot for 5 min": Row(at(Phase.PREPARE), {"broken": 300.0, "alone": True}, stable(3)),
+    "prepare, a broken slot for 5 min": Row(at(Phase.PREPARE), {"broken": 300.0, "alone": True}, stable(3, LAST)),
     "move": Row(at(Phase.MOVE), {"leaving": 600.0, "broken": 600.0, "duration": 0.0}),
     "move, alone": Row(at(Phase.MOVE), {"alone": True, "duration": 0.0}, at(Phase.MOVE, moving=NOW)),
+    "move, without proxies": Row(MOVING, {"alone": True, "duration": 900.0, "used": False}, to(Phase.FINISH)),
     "move, another size": Row(MOVING, {"size": 3, "alone": True, "duration": 61.0}),
     "move, too early": Row(MOVING, {"alone": True, "duration": 61.0, "broken": 600.0}),
     "move, over": Row(MOVING, {"alone": True, "duration": 60.0}, to(Phase.FINISH)),
@@ -69,7 +72,7 @@ TABLE: Final[dict[str, Row]] = {
     "finish": Row(at(Phase.FINISH), {"size": 3, "ready": True, "broken": 900.0, "duration": None}),
     "finish, alone": Row(at(Phase.FINISH), {"size": 3, "alone": True}, to(Phase.PLAIN)),
     "plain": Row(at(Phase.PLAIN), {"size": 3, "ready": True, "duration": None}),
-    "plain, alone": Row(at(Phase.PLAIN), {"size": 3, "alone": True}, stable(4)),
+    "plain, alone": Row(at(Phase.PLAIN), {"size": 3, "alone": True}, stable(4, LAST)),
 }
 
 
@@ -99,31 +102,44 @@ def test_slots_of_a_state(phase: Phase) -> None:
     assert latch.ring("cache", "u").servers == (used if latch.ring("cache", "u").move is None else 6)
 
 
-@pytest.mark.parametrize("latch", [stable(3), at(Phase.WAIT), MOVING, replace(at(Phase.PLAIN), since=None)])
+@pytest.mark.parametrize(
+    "latch", [stable(3), stable(3, 7), at(Phase.WAIT), MOVING, replace(at(Phase.PLAIN), since=None)]
+)
 def test_state_is_read_as_it_was_written(latch: Latch) -> None:
     assert recorded({"metadata": {"annotations": latch.annotations()}}) == latch
 
 
+STATE, TIMES = '{"from":3,"to":4,"phase":"Move"}', '{"change":7}'
 FORGED: Final = (
-    "",
-    "[]",
-    "{}",
-    '{"from":3,"to":4}',
-    '{"from":0,"to":4,"phase":"Move","change":1}',
-    '{"from":3,"to":1001,"phase":"Move","change":1}',
-    '{"from":3,"to":3,"phase":"Move","change":1}',
-    '{"from":3,"to":4,"phase":"Stable"}',
-    '{"from":3,"to":4,"phase":"Later","change":1}',
-    '{"from":3,"to":4,"phase":"Move"}',
-    '{"from":3,"to":4,"phase":"Move","change":1000000000000}',
-    '{"from":"3","to":4,"phase":"Move","change":1}',
-    "\ud800",
+    ("", TIMES),
+    ("[]", TIMES),
+    ("{}", TIMES),
+    ('{"from":3,"to":4}', TIMES),
+    ('{"from":0,"to":4,"phase":"Move"}', TIMES),
+    ('{"from":3,"to":1001,"phase":"Move"}', TIMES),
+    ('{"from":3,"to":3,"phase":"Move"}', TIMES),
+    ('{"from":3,"to":4,"phase":"Stable"}', TIMES),
+    ('{"from":3,"to":4,"phase":"Later"}', TIMES),
+    ('{"from":"3","to":4,"phase":"Move"}', TIMES),
+    (STATE[:-1] + " " * 512 + "}", TIMES),
+    ("\ud800", TIMES),
+    (STATE, ""),
+    (STATE, "{}"),
+    (STATE, '{"change":1000000000000}'),
+    (STATE, '{"change":7,"since":1}'),
 )
 
 
-@pytest.mark.parametrize("text", FORGED)
-def test_what_another_client_writes_is_no_state(text: str) -> None:
-    assert recorded({"metadata": {"annotations": {MOVE_ANNOTATION: text}}}) is None
+@pytest.mark.parametrize(("text", "times"), FORGED)
+def test_what_another_client_writes_is_no_state(text: str, times: str) -> None:
+    assert recorded({"metadata": {"annotations": {MOVE_ANNOTATION: text, MOVE_TIMES_ANNOTATION: times}}}) is None
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59Z", "2030-01-01T00:00:00", "x"])
+def test_time_with_which_nobody_can_compute_is_not_known(time: str) -> None:
+    times = f'{{"change":7,"since":"{time}"}}'
+    found = recorded({"metadata": {"annotations": {MOVE_ANNOTATION: STATE, MOVE_TIMES_ANNOTATION: times}}})
+    assert found == Latch(3, 4, Phase.MOVE, 7)
 
 
 def test_state_of_the_status() -> None:

@@ -9,9 +9,12 @@ from memcached_operator import metrics
 from memcached_operator.app import change_gauges
 from memcached_operator.kube.resource import Key, Object
 from memcached_operator.memcached.controller import MEMCACHEDS
-from memcached_operator.memcached.scaling.latch import Latch, stable, waiting_since
+from memcached_operator.memcached.scaling.latch import Latch, stable
+from memcached_operator.memcached.scaling.report import waiting_since
 from memcached_operator.parts.ring import Phase
+from unit.builders import slots
 
+CR = slots(3, spec={"scaling": {"warm": {"duration": "30m"}}})
 SINCE = datetime(2026, 12, 1, 10, tzinfo=UTC)
 
 
@@ -34,14 +37,17 @@ def at(phase: Phase, moving: datetime | None = None) -> Object:
         (at(Phase.WAIT), True),
         (at(Phase.PREPARE), True),
         (at(Phase.MOVE), True),
-        (at(Phase.MOVE, SINCE), False),
         (at(Phase.FINISH), True),
         (at(Phase.PLAIN), True),
         (statefulset(Latch(3, 4, Phase.FINISH, 7)), False),
     ],
 )
 def test_only_phases_that_wait_have_a_time(live: Object | None, waits: bool) -> None:
-    assert waiting_since(live) == (int(SINCE.timestamp()) if waits else None)
+    assert waiting_since(CR, live) == (int(SINCE.timestamp()) if waits else None)
+
+
+def test_move_waits_from_its_end_on() -> None:
+    assert waiting_since(CR, at(Phase.MOVE, SINCE)) == int(SINCE.timestamp()) + 1800
 
 
 def test_gauge_has_a_sample_for_each_change_that_waits() -> None:

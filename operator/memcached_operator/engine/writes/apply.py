@@ -1,6 +1,7 @@
 """Applies the desired children of one object with as few writes as possible."""
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -50,6 +51,9 @@ taken, by nobody, for minutes (kubernetes Store.Update). It compares a resourceV
 DELETION = "deletion"
 """Used instead of an intent digest for the deletion of a child."""
 
+RETRY_PERIOD = 60.0
+"""Seconds after which a state that a policy has removed or changed is written again: nothing else reports its end."""
+
 DEGRADED_THRESHOLD = 3
 """Consecutive failures after which a transient error is reported as Degraded."""
 
@@ -64,7 +68,7 @@ class Applier:
         self._client = client
         self._store = store
         self._own_kinds = own_kinds
-        self._ineffective: dict[Key, str] = {}
+        self._ineffective: dict[Key, tuple[str, float]] = {}
         self._cooldown = Cooldown()
         self._rechecks = Rechecks()
         self.reverts = Reverts(client.get)
@@ -182,7 +186,7 @@ class Applier:
     ) -> bool:
         """Create, apply or scale a child. Returns False if the live object has changed since the decision."""
         live = None if action is Action.CREATE else self._store.get(key)
-        if live is not None and self._is_ineffective(key, child):
+        if live is not None and self._is_ineffective(key, child, RETRY_PERIOD if seen is not None else float("inf")):
             return True
         revert = await self.reverts.identify(cr, key, child, live, kind.restart)
         if action is Action.CREATE:
@@ -290,17 +294,20 @@ class Applier:
         uid = {"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]}
         return await self._client.patch(key, [uid, *patch], JSON_PATCH) if patch else live
 
-    def _is_ineffective(self, key: Key, child: Object) -> bool:
-        """True if this intent was applied to this child before and had no effect, and neither has changed since."""
-        effect = self._ineffective.get(key)
-        live = None if effect is None else self._store.get(key)
+    def _is_ineffective(self, key: Key, child: Object, seconds: float) -> bool:
+        """True if this intent was applied to this child before and had no effect, and neither has changed since.
+
+        `seconds`: after which it is tried again.
+        """
+        effect, applied = self._ineffective.get(key, ("", 0.0))
+        live = self._store.get(key) if effect and time.monotonic() - applied < seconds else None
         return live is not None and effect == _effect(child, live)
 
     def _record_effect(self, key: Key, child: Object, reply: Object) -> None:
         self._ineffective.pop(key, None)
         if is_current(child, reply):
             return
-        self._ineffective[key] = _effect(child, reply)
+        self._ineffective[key] = (_effect(child, reply), time.monotonic())
         log.warning("%s: a cluster policy modifies the applied object; not applying again until either changes", key)
 
     def forget_deleted(self) -> None:

@@ -21,7 +21,8 @@ ROLLOUTS: Final = PHASES[1:]
 CHANGE: Final = BUSY * 120.0
 """Seconds until a change of size is complete, without the duration of Move."""
 MOVE: Final = "memcached-operator.example.com/move"
-"""The annotation of the StatefulSet with the state of the change."""
+TIMES: Final = "memcached-operator.example.com/move-times"
+"""The annotations of the StatefulSet with the state of the change, and with its times."""
 
 
 def cache(namespace: str, size: int, duration: str) -> Object:
@@ -63,20 +64,20 @@ Changes = Callable[[], list[Change]]
 @contextmanager
 def recorded(namespace: str) -> Generator[Changes]:
     """Watch the changes of size during the block."""
-    path = ".metadata.annotations." + MOVE.replace(".", r"\.")
-    with kube.watched("statefulsets", namespace, "cache", path) as values:
+    with kube.watched("statefulsets", namespace, "cache", ".metadata.annotations") as values:
         yield lambda: changes_in(values())
 
 
-def changes_in(states: Iterable[str]) -> list[Change]:
-    """The changes of size in the states that a StatefulSet has recorded."""
+def changes_in(lines: Iterable[str]) -> list[Change]:
+    """The changes of size in the annotations that a StatefulSet has had."""
     found: dict[int, Change] = {}
-    for state in map(json.loads, filter(None, states)):
+    for annotations in map(json.loads, lines):
+        state, times = (json.loads(annotations[name]) for name in (MOVE, TIMES))
         if state["phase"] != "Stable":
-            change = found.setdefault(state["change"], Change(state["from"], state["to"]))
+            change = found.setdefault(times["change"], Change(state["from"], state["to"]))
             change.target = state["to"]
-            change.since[state["phase"]] = _monotonic(state["since"])
-            change.moving = _monotonic(state["moving"]) if "moving" in state else change.moving
+            change.since.setdefault(state["phase"], _monotonic(times["since"]))
+            change.moving = _monotonic(times["moving"]) if "moving" in times else change.moving
     return list(found.values())
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from support import kube
-from support.clients import Server, accepts, in_threads
+from support.clients import in_threads
 from support.connections import Seen, connected
 from support.kube import eventually, must_get
 from support.load import Load, fill, load
@@ -26,6 +26,9 @@ RATE: Final = 200
 """Reads of items per second."""
 REFRESH: Final = 5.0
 """Seconds after which all items are stored again."""
+FRESH: Final = 0.005
+"""The share of requests with a connection of their own. With many, ports are used again within the 120 s for which a
+node remembers a connection, and which pod of the Service it went to."""
 LOOK: Final = 0.1
 """Seconds between two looks at the changes."""
 Figures = Callable[[str, object], None]
@@ -100,11 +103,10 @@ def served(namespace: str, size: int, duration: str) -> Generator[Clients]:
     wait_until_ready(namespace)
     wait_until_ready(namespace, "front", plural=PROXIES)
     address = must_get("services", namespace, "front")["spec"]["clusterIP"]
-    eventually(lambda: accepts(Server(address, 11211)), READY, "the proxies reply")
-    fill([address], ITEMS)
+    eventually(partial(_fills, address), READY, "the proxies reach all slots")
     with (
         recorded(namespace) as changes,
-        checking([(address, 11211)]) as checker,
+        checking([(address, 11211)], fresh=FRESH) as checker,
         connected(address, PERIOD) as connections,
         load([address], ITEMS, RATE) as items,
         in_threads(partial(_refresh, address), partial(_follow, changes, checker)),
@@ -112,15 +114,20 @@ def served(namespace: str, size: int, duration: str) -> Generator[Clients]:
         yield Clients(changes, checker, connections, items)
 
 
+def _fills(address: str) -> bool:
+    """Store all items; returns whether no connection was closed, and no error was the answer."""
+    try:
+        fill([address], ITEMS)
+    except (OSError, AssertionError):
+        return False
+    return True
+
+
 def _refresh(address: str, stop: threading.Event) -> None:
-    """Store all items again and again, and at once if the connection was closed."""
+    """Store all items again and again, and at once if that has failed."""
     pause = REFRESH
     while not stop.wait(pause):
-        try:
-            fill([address], ITEMS)
-            pause = REFRESH
-        except (OSError, AssertionError):
-            pause = LOOK
+        pause = REFRESH if _fills(address) else LOOK
 
 
 def _follow(changes: Changes, checker: Checker, stop: threading.Event) -> None:

@@ -46,13 +46,15 @@ def _named(number: int) -> Key:
 class Checker:
     """Requests of WRITERS clients, each the only writer of its keys, and what they have seen.
 
-    `endpoints`: where clients connect. It can be replaced at any time: a new connection uses one of them.
+    `endpoints`: where clients connect. It can be replaced at any time: a new connection uses one of them. `fresh`: the
+    share of requests that open a connection of their own.
     `errors`: the error replies. `counts`: by verdict of a read, and `requests`, `errors` (error replies), `closed`
     (connections) and `unexpected`.
     """
 
-    def __init__(self, endpoints: Sequence[Endpoint], keys: int = KEYS) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint], keys: int = KEYS, fresh: float = FRESH) -> None:
         self.endpoints = tuple(endpoints)
+        self._fresh = fresh
         self.counts = Counter[str]()
         self.examples: list[str] = []
         self.errors = Counter[str]()
@@ -109,7 +111,7 @@ class Checker:
         unset = list(mine)
         held: Connection | None = None
         while not stop.is_set():
-            fresh = draw.random() < FRESH
+            fresh = draw.random() < self._fresh
             connection = None if fresh else held
             try:
                 connection = connection or Connection(draw.choice(self.endpoints))
@@ -182,9 +184,9 @@ class Checker:
 
 
 @contextmanager
-def checking(endpoints: Sequence[Endpoint], keys: int = KEYS) -> Generator[Checker]:
+def checking(endpoints: Sequence[Endpoint], keys: int = KEYS, fresh: float = FRESH) -> Generator[Checker]:
     """Run the clients of a checker during the block; all keys are stored before it begins, and read after it."""
-    checker = Checker(endpoints, keys)
+    checker = Checker(endpoints, keys, fresh)
     with in_threads(*(partial(checker.run, number) for number in range(WRITERS))):
         checker.wait(0)
         yield checker

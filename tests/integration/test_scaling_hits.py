@@ -22,7 +22,7 @@ import pytest
 
 from cluster.public import releases
 from corners.server import Server
-from memcached_operator.memcachedproxy.desired.routes import Phase
+from memcached_operator.parts.ring import Phase
 from support.memcacheds import memcached_root
 from support.scaling.processes import memcacheds, phased, plain, proxy
 from support.waiting import REQUEST

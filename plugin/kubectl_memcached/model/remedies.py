@@ -15,7 +15,7 @@ REMEDIES: Final = {
     "its pods have stopped. If the message contains an error of the API "
     "server, correct its cause.",
     ("Progressing", "MovingKeys"): "Wait. The message contains the phase, and what it waits for.",
-    ("Progressing", "MoveStuck"): "Correct the MemcachedProxy, or the pod, that the message names.",
+    ("Progressing", "MoveStuck"): "Correct the MemcachedProxy, the pod or the slot that the message names.",
     ("Progressing", "Paused"): "Set `spec.rollout.paused` of a Memcached or a MemcachedProxy to false. For an "
     "AppService, run `kubectl rollout resume` for its Deployment.",
     ("Progressing", "Stalled"): "See the Degraded condition.",

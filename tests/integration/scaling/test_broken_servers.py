@@ -9,7 +9,7 @@ from typing import Final, Literal
 import pytest
 
 from corners.client import Client
-from memcached_operator.memcachedproxy.desired.routes import Phase
+from memcached_operator.parts.ring import MOVING, Phase
 from support.scaling.placement import moves
 from support.scaling.processes import memcacheds, phased, proxy
 
@@ -48,9 +48,9 @@ class Case:
     keeps: bool
 
 
-PREPARE, MOVE, FINISH = Phase
+PREPARE, MOVE, FINISH = MOVING
 SEARCHING: Final = (PREPARE, MOVE)
-ALL: Final = tuple(Phase)
+ALL: Final = MOVING
 SET, ADD, REPLACE = (b"%b %b 0 0 1\r\n6\r\n" % (word, KEY) for word in (b"set", b"add", b"replace"))
 GET, DELETE, INCR = b"get %b\r\n" % KEY, b"delete %b\r\n" % KEY, b"incr %b 1\r\n" % KEY
 VIVIFY, COUNT = b"mg %b N30 v\r\n" % KEY, b"ma %b N30\r\n" % KEY
@@ -97,7 +97,7 @@ def key(request: pytest.FixtureRequest, root: Path) -> Generator[Key]:
 
 def each_situation() -> list[tuple[Phase, Place]]:
     """A phase and a broken server."""
-    return [(phase, place) for phase in Phase for place in ("near", "far")]
+    return [(phase, place) for phase in MOVING for place in ("near", "far")]
 
 
 def whole(client: Client, request: bytes) -> bytes:
@@ -120,7 +120,7 @@ def test_server_that_does_not_respond_is_not_one_without_the_item(key: Key, requ
     assert [each for each in found if not each[1].startswith(each[0].reply) or each[2] != each[0].keeps] == []
 
 
-@pytest.mark.parametrize("key", [(phase, "") for phase in Phase], indirect=True, ids=str)
+@pytest.mark.parametrize("key", [(phase, "") for phase in MOVING], indirect=True, ids=str)
 def test_hits_and_misses_are_counted_by_place(key: Key, request: pytest.FixtureRequest) -> None:
     phase, _ = request.node.callspec.params["key"]
     for client in (key.near, key.far, key.near):
@@ -139,7 +139,7 @@ def test_hits_and_misses_are_counted_by_place(key: Key, request: pytest.FixtureR
     assert found == {near: 2, far: 0 if phase is FINISH else 4, "miss": 5 if phase is FINISH else 1, "refused": 0}
 
 
-@pytest.mark.parametrize("key", [(phase, "far") for phase in Phase], indirect=True, ids=str)
+@pytest.mark.parametrize("key", [(phase, "far") for phase in MOVING], indirect=True, ids=str)
 def test_writes_that_are_not_acknowledged_are_counted(key: Key) -> None:
     for request in (SET, DELETE, SET):
         assert whole(key.proxy, request).startswith(ERROR)

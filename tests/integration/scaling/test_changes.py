@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from memcached_operator.memcachedproxy.desired.handler import handler
-from memcached_operator.memcachedproxy.desired.routes import Phase
+from memcached_operator.parts.ring import Phase
 from support.scaling.checker import KEYS, Checker
 from support.scaling.driver import PHASES, Cut, Driver, Emptied, Fault, ProxyKilled, Servers, Stopped
 from support.scaling.sweep import Sweep, sweep

@@ -16,7 +16,7 @@ import pytest
 
 from corners.client import Client
 from corners.server import Server
-from memcached_operator.memcachedproxy.desired.routes import Phase
+from memcached_operator.parts.ring import MOVING, Phase
 from support.scaling import commands
 from support.scaling.placement import moves, slot_of
 from support.scaling.processes import memcacheds, phased, proxy
@@ -125,7 +125,7 @@ def processes(request: pytest.FixtureRequest, root: Path) -> Generator[tuple[int
         yield old, new, servers, single
 
 
-@pytest.fixture(params=Phase)
+@pytest.fixture(params=MOVING)
 def ring(
     request: pytest.FixtureRequest, root: Path, processes: tuple[int, int, list[Server], Server]
 ) -> Generator[Ring]:

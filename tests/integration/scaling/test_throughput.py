@@ -10,7 +10,7 @@ import pytest
 
 from corners.client import Client
 from corners.server import Server
-from memcached_operator.memcachedproxy.desired.routes import Phase
+from memcached_operator.parts.ring import MOVING
 from support.cpu import cpu_time
 from support.scaling.processes import memcacheds, phased, plain, proxy
 
@@ -64,7 +64,7 @@ def proxies(root: Path) -> Generator[dict[str, Server]]:
     """A proxy for the old ring, and one in each phase, with the same servers."""
     with memcacheds(root, NEW) as servers, ExitStack() as stack:
         ports = [each.port for each in servers]
-        texts = {"plain": plain(ports, OLD), **{phase.value: phased(ports, OLD, NEW, phase) for phase in Phase}}
+        texts = {"plain": plain(ports, OLD), **{phase.value: phased(ports, OLD, NEW, phase) for phase in MOVING}}
         yield {name: stack.enter_context(proxy(root, text)) for name, text in texts.items()}
 
 

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from corners.server import Server
 from memcached_operator.memcachedproxy.desired.handler import handler
-from memcached_operator.memcachedproxy.desired.routes import Phase
+from memcached_operator.parts.ring import MOVING as WITH_TWO_PLACES
+from memcached_operator.parts.ring import Phase
 from support.memcacheds import memcached
 from support.ports import free_port
 from support.scaling.checker import KEYS, Checker, checking
@@ -17,7 +18,7 @@ from support.scaling.processes import phased, plain, proxy
 from support.scaling.sweep import Sweep
 from support.waiting import REQUEST
 
-PHASES: Final = tuple(Phase)
+PHASES: Final = WITH_TWO_PLACES
 PROXIES: Final = 2
 BOTH, DRAINED, SHORT, MOVING = 1500, 1500, 2000, 8000
 """Requests of the checker: while both generations serve, while the older one loses its clients, and in the phases."""

@@ -10,8 +10,9 @@ from corners.server import Server
 from memcached_api.memcachedproxy.resolved import settings
 from memcached_api.memcachedproxy.types import decode_spec
 from memcached_operator.memcachedproxy.desired.handler import handler
-from memcached_operator.memcachedproxy.desired.routes import Phase, phase_routes, routes
+from memcached_operator.memcachedproxy.desired.routes import phase_routes, routes
 from memcached_operator.memcachedproxy.references import Slots
+from memcached_operator.parts.ring import Phase
 from support.memcacheds import memcached
 from support.ports import free_port
 from unit.builders import memcachedproxy

@@ -7,10 +7,10 @@ import pytest
 from memcached_api.annotations import RING_ANNOTATION
 from memcached_api.memcachedproxy.resolved import settings
 from memcached_api.memcachedproxy.types import decode_spec
-from memcached_operator.memcachedproxy.desired.routes import Phase, phase_routes, routes
+from memcached_operator.memcachedproxy.desired.routes import phase_routes, routes
 from memcached_operator.memcachedproxy.references import Slots
 from memcached_operator.memcachedproxy.ring import next_ring
-from memcached_operator.parts.ring import Ring, ring_of
+from memcached_operator.parts.ring import Phase, Ring, ring_of
 from unit.builders import memcachedproxy
 
 

@@ -9,7 +9,9 @@ from memcached_api.validation.common_rules import matches
 from memcached_api.validation.rules import blocking, field_rule, value_rule
 from memcached_api.values import nested_field
 
-TIME: Final = "^(0s|[1-9][0-9]{0,2}h([1-9][0-9]{0,3}m)?([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,4}m([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,5}s)$"
+TIME: Final = (
+    "^(0s|[1-9][0-9]{0,2}h([1-9][0-9]{0,3}m)?([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,4}m([1-9][0-9]{0,4}s)?|[1-9][0-9]{0,5}s)$"
+)
 
 DURATION: Final = value_rule(
     "spec.scaling.warm.duration",

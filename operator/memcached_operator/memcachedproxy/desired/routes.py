@@ -4,24 +4,16 @@ They are part of the pod template: a change replaces the pods. Their size does n
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 from memcached_api.memcachedproxy.limits import requests
 from memcached_api.memcachedproxy.resolved import Settings
 from memcached_operator.memcachedproxy.references import Slots
+from memcached_operator.parts.ring import Phase
 
 RETRY_SECONDS, FAILURES = 1, 1
 """A server is marked as unreachable after more than FAILURES failures in a row, and then tried again every
 RETRY_SECONDS. Each try looks up the name, which blocks a thread for 2 s if the name server is silent, 1 s for each type
 of address: the three tries of a limit of 3 would stop all keys for 6 s."""
-
-
-class Phase(StrEnum):
-    """A phase of a change of the number of slots, in order: handler.lua describes them."""
-
-    PREPARE = "prepare"
-    MOVE = "move"
-    FINISH = "finish"
 
 
 def routes(slots: Slots, servers: int, settings: Settings, buffers: int) -> str:
@@ -41,7 +33,7 @@ def phase_routes(slots: Slots, old: int, new: int, phase: Phase, settings: Setti
     `buffers`: KiB of values in flight. A slot of both pools has the same label, host and port in both, so memcached has
     one backend for it.
     """
-    arguments = f'child_old = "old", child_new = "new", old = {old}, new = {new}, phase = "{phase}"'
+    arguments = f'child_old = "old", child_new = "new", old = {old}, new = {new}, phase = "{phase.lower()}"'
     return _file(slots, {"old": old, "new": new}, f"route_scale{{ {arguments} }}", settings, buffers)
 
 

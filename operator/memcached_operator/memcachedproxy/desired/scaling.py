@@ -11,8 +11,8 @@ from memcached_api.memcachedproxy.types import MemcachedProxySpec
 from memcached_api.shared.agent import AGENT_LIMIT, AGENT_REQUEST
 from memcached_api.shared.resources import complete, limits_and_requests
 from memcached_operator.kube.resource import Object
-from memcached_operator.memcachedproxy.desired import routes
 from memcached_operator.memcachedproxy.desired.handler import handler
+from memcached_operator.memcachedproxy.desired.routes import phase_routes
 from memcached_operator.memcachedproxy.references import Slots
 from memcached_operator.parts.pods import RESTRICTED
 from memcached_operator.parts.ring import Move, Phase, Ring
@@ -28,7 +28,7 @@ HANDLER_FILE: Final = "handler"
 
 def annotations(slots: Slots, move: Move, settings: Settings, buffers: int) -> dict[str, str]:
     """The routes of a phase and their handler. `buffers`: KiB of values in flight."""
-    text = routes.phase_routes(slots, move.source, move.target, routes.Phase(move.phase.lower()), settings, buffers)
+    text = phase_routes(slots, move.source, move.target, move.phase, settings, buffers)
     return {ROUTES_ANNOTATION: text, HANDLER_ANNOTATION: handler()}
 
 

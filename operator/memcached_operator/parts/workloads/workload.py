@@ -182,8 +182,8 @@ def _progressing(rollout: Rollout, transient: list[Problem], resume: str, hint: 
 def _ready(
     available: Condition, progressing: Condition, degraded: Condition, transient: Iterable[Problem]
 ) -> Condition:
-    """Ready. Pods of a paused rollout that have no Memcached are not ready for clients. Keys that move, for as long as a
-    user wants, do not prevent it.
+    """Ready. Pods of a paused rollout that have no Memcached are not ready for clients. Keys that move do not prevent
+    it: a user decides how long they do.
     """
     unserved = [problem for problem in transient if problem.reason == c.WAITING_FOR_MEMCACHED]
     if unserved and progressing["reason"] == c.PAUSED:

@@ -26,8 +26,8 @@ class Scaling(msgspec.Struct, frozen=True, rename="camel"):
     """How a change of `size` takes place."""
 
     warm: Warm | None = None
-    """Proxies move keys in phases, so that clients read no outdated value. All clients must use MemcachedProxies.
-    Needs `identity: Stable`."""
+    """Proxies move keys in phases, so that no client reads an outdated value. All clients must use MemcachedProxies.
+    """
 
 
 class ScalingStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

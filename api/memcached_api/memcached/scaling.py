@@ -18,7 +18,7 @@ class Warm(msgspec.Struct, frozen=True, rename="camel"):
     """A change of size that loses no item that is written while keys move."""
 
     duration: Annotated[str, Meta(min_length=1, max_length=MAX_DURATION_LENGTH), KEEPS]
-    """How long keys move, such as `30m`, at most `168h`; at least the longest TTL. Items of these keys that are not set
+    """How long keys move, such as `30m`, up to `168h`; at least the longest TTL. Items of these keys that are not set
     or added meanwhile are lost. `0s`: only consistent."""
 
 
@@ -52,7 +52,7 @@ class ScalingStatus(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     """Its end, of `Move`."""
 
     waiting_for: str = ""
-    """What delays the next one."""
+    """What delays it."""
 
 
 def duration_seconds(warm: Warm) -> int:

@@ -26,7 +26,7 @@ class Scaling(msgspec.Struct, frozen=True, rename="camel"):
     """How a change of `size` takes place."""
 
     warm: Warm | None = None
-    """Proxies move keys in phases, so that no client reads an outdated value. All clients must use MemcachedProxies.
+    """Proxies move keys in phases, so that no client reads an old value. All clients must use MemcachedProxies.
     """
 
 

@@ -12,6 +12,7 @@ ONE_VERSION = "v1 is the only version, and the API server sets it if it is absen
 ALWAYS_SET = "true is the only value, and the operator sets it if it is absent"
 POOLED = "it means Pooled, and the other value is denied"
 NONE = "neither has a PodMonitor, or a PrometheusRule"
+LATER = "only the next change of size needs it"
 ONE_VALUE = (ONE_VERSION, ALWAYS_SET, POOLED)
 """Reasons for which the field has no effect at all."""
 
@@ -44,6 +45,7 @@ DENIED: dict[str, dict[str, str]] = {
         for parent, names in (("tls", TLS), ("auth", ("secretName",)))
         for name in names
     },
+    "memcacheds/scaling.warm.duration": {"absent": "spec.scaling.warm.duration: Required value"},
     "memcacheds/cache.extstore.size": {"absent": "spec.cache.extstore.size: Required value"},
     "memcacheds/cache.maxConnections": {"minimum": "must be at least 30 for 4 threads"},
     **{
@@ -131,6 +133,7 @@ UNSEEN: dict[str, dict[str, str]] = {
     "memcacheds/monitoring.rules.enabled": {"one -> empty": NONE},
     "memcacheds/monitoring.tls.enabled": {"one -> empty": "both are HTTP"},
     "memcacheds/monitoring.insight.enabled": {"one -> empty": "neither predicts"},
+    "memcacheds/scaling.warm.duration": dict.fromkeys(("one -> two", "two -> one"), LATER),
     "memcacheds/identity": {"base -> one": POOLED, "one -> absent": POOLED, "one -> empty": POOLED},
 }
 """Changes that no child shows, with the reason, by field and the labels of the steps before and after."""

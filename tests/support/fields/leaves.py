@@ -22,6 +22,7 @@ BESIDE: dict[Path, Object] = {
     ("rollout", "warmUp"): {"identity": "Stable"},
     ("cache", "warmRestart"): {"identity": "Stable"},
     ("cache", "extstore"): {"identity": "Stable"},
+    ("scaling",): {"identity": "Stable"},
     # Without it there is no agent.
     ("agent",): {"monitoring": {}},
     ("monitoring", "podMonitor"): {"monitoring": {"podMonitor": {}}},
@@ -74,6 +75,7 @@ VALUES: dict[str, tuple[Any, Any]] = {
     "interval": ("30s", "1m30s"),
     "hitRatio": (60, 70),
     "timeout": ("5m", "1h30m"),
+    "duration": ("30m", "1h30m"),
     "minRequests": (10, 20),
     "clientAuth": ("Request", "Require"),
     "clientCASecretName": ("cc", "dd"),

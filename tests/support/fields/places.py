@@ -84,6 +84,7 @@ DERIVED: dict[str, Callable[[Any], Any]] = {
     "memcacheds/cache.verbosity": lambda value: VERBOSITY.get(value, ""),
     "memcacheds/cache.extraArgs[]": lambda value: str(value).split()[-1],
     "memcacheds/cache.warmRestart": lambda value: "agent" if value else HIDDEN,
+    "memcacheds/scaling.warm.duration": lambda _: HIDDEN,
     "memcacheds/cache.extstore.volume": lambda value: "2Gi" if value == "EmptyDir" else HIDDEN,
     "memcacheds/cache.extstore.itemAge": lambda value: _extstore(age=f",ext_item_age={0 if value == '0s' else 86400}"),
     "memcacheds/cache.extstore.threads": lambda value: _extstore(threads=value),

@@ -14,7 +14,7 @@ from support.clients import in_threads
 from support.kube import eventually
 from support.scaling import writes
 from support.scaling.connection import Connection, Endpoint, ErrorReplyError, UnknownReplyError
-from support.scaling.versions import Key, Kind, Verdict
+from support.scaling.versions import Key, Kind, Reading
 from support.scaling.writes import Unexpected
 
 KEYS: Final = 6000
@@ -29,7 +29,7 @@ SECONDS: Final = 300.0
 """Enough for the requests that a test waits for, on a busy machine."""
 MAX_EXAMPLES: Final = 10
 
-WRONG: Final[tuple[Verdict, ...]] = ("stale", "resurrected", "expired")
+WRONG: Final[tuple[Reading, ...]] = ("stale", "resurrected", "expired")
 
 
 def _named(number: int) -> Key:
@@ -48,7 +48,7 @@ class Checker:
 
     `endpoints`: where clients connect. It can be replaced at any time: a new connection uses one of them. `fresh`: the
     share of requests that open a connection of their own.
-    `errors`: the error replies. `counts`: by verdict of a read, and `requests`, `errors` (error replies), `closed`
+    `errors`: the error replies. `counts`: by reading, and `requests`, `errors` (error replies), `closed`
     (connections) and `unexpected`.
     """
 
@@ -69,13 +69,13 @@ class Checker:
     @property
     def wrong(self) -> int:
         """The number of reads that returned what must not exist any more."""
-        return sum(self.counts[verdict] for verdict in WRONG)
+        return sum(self.counts[reading] for reading in WRONG)
 
     @property
     def reads(self) -> int:
-        """The number of reads with a verdict."""
-        verdicts: tuple[Verdict, ...] = get_args(Verdict)
-        return sum(self.counts[verdict] for verdict in verdicts)
+        """The number of reads of some readings."""
+        readings: tuple[Reading, ...] = get_args(Reading)
+        return sum(self.counts[reading] for reading in readings)
 
     def moving(self) -> None:
         """All proxies are in the phase `move`: what is set or added from now on is kept."""
@@ -151,7 +151,7 @@ class Checker:
         found = connection.values(b"get", [key.name for key in keys]) if keys else {}
         for key, state in zip(keys, before, strict=True):
             value = found[key.name][0] if key.name in found else None
-            self._count(key.judge(state, value, self._lost_before), key)
+            self._count(key.classify(state, value, self._lost_before), key)
 
     def _oldest(self) -> float:
         return self._lost_before
@@ -159,10 +159,10 @@ class Checker:
     def _has(self, requests: int) -> bool:
         return self.counts["requests"] >= requests and self.counts["filled"] == WRITERS
 
-    def _count(self, verdict: Verdict, key: Key) -> None:
-        self._bump(verdict)
-        if verdict not in ("hit", "miss", "late"):
-            self._example(f"{verdict}: {key.name!r} {key.state}")
+    def _count(self, reading: Reading, key: Key) -> None:
+        self._bump(reading)
+        if reading not in ("hit", "miss", "late"):
+            self._example(f"{reading}: {key.name!r} {key.state}")
 
     def _note(self, error: Exception) -> None:
         if isinstance(error, ErrorReplyError):

@@ -13,7 +13,7 @@ LATE: Final = 3.2
 """Seconds after its expiration from which an item must be missing."""
 
 Kind = Literal["short", "long", "base64", "counter", "expiring"]
-Verdict = Literal["hit", "miss", "false miss", "stale", "resurrected", "late", "expired"]
+Reading = Literal["hit", "miss", "false miss", "stale", "resurrected", "late", "expired"]
 
 
 class State(NamedTuple):
@@ -69,8 +69,8 @@ class Key:
         """The flag of meta commands for a key in base64."""
         return b" b" if self.kind == "base64" else b""
 
-    def judge(self, before: State, value: bytes | None, lost_before: float) -> Verdict:
-        """The verdict about a read that began in a state. Items placed before `lost_before` may be missing."""
+    def classify(self, before: State, value: bytes | None, lost_before: float) -> Reading:
+        """The reading of a read that began in a state. Items placed before `lost_before` may be missing."""
         now, unchanged = time.monotonic(), self.state is before
         if value is None:
             missing = unchanged and before.exists(now) and before.placed >= lost_before

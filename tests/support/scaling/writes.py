@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from support.scaling.connection import Connection, ErrorReplyError, UnknownReplyError
-from support.scaling.versions import Key, State, Verdict
+from support.scaling.versions import Key, Reading, State
 
 LIFETIMES: Final = (3, 5)
 """Seconds until items of the kind `expiring` expire."""
@@ -182,12 +182,12 @@ def _compare(operation: Operation, made: Write, acknowledged: bool, lost_before:
         raise Unexpected(f"{made.key.name!r}: a write was {word} in {old}")
 
 
-def seen(connection: Connection, key: Key, lost_before: Callable[[], float]) -> Verdict:
-    """Read a key, and return the verdict."""
+def seen(connection: Connection, key: Key, lost_before: Callable[[], float]) -> Reading:
+    """Read a key, and return the reading."""
     before = key.state
     if key.kind == "base64" or before.number % 2:
         value, _ = connection.meta(key.name, b"v" + key.flag)
     else:
         found = connection.values(b"get", [key.name]).get(key.name)
         value = found and found[0]
-    return key.judge(before, value, lost_before())
+    return key.classify(before, value, lost_before())

@@ -17,11 +17,11 @@ from memcached_operator.memcachedproxy.desired.deployment import APP_NAME
 from memcached_operator.memcachedproxy.desired.scaling import SWEEP, is_swept
 from memcached_operator.memcachedproxy.references import cache_of, shows
 from memcached_operator.memcachedproxy.spec import checked
-from memcached_operator.memcachedproxy.target import CORRECT, target_of
+from memcached_operator.memcachedproxy.target import target_of
 from memcached_operator.parts.containers import SURGE
 from memcached_operator.parts.dns import host
 from memcached_operator.parts.placement import LABEL_KEYS_REMOVED, lacks_label_keys
-from memcached_operator.parts.ring import NO_USE, Ring, Use, ring_in, ring_of
+from memcached_operator.parts.ring import CORRECT, NO_USE, Ring, Use, ring_in, ring_of
 from memcached_operator.parts.workloads import pause
 from memcached_operator.parts.workloads.deployment import deployment_rollout
 from memcached_operator.parts.workloads.workload import workload_state

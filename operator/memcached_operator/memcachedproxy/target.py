@@ -8,13 +8,10 @@ from memcached_operator.kube import texts
 from memcached_operator.kube.resource import DEPLOYMENTS, Object
 from memcached_operator.memcachedproxy.references import MEMCACHEDS, Cache, Slots, cache_of, obstacle, shows
 from memcached_operator.memcachedproxy.ring import next_ring
-from memcached_operator.parts.ring import NO_USE, Ring, Use, ring_of
+from memcached_operator.parts.ring import CORRECT, NO_USE, Ring, Use, ring_of
 from memcached_operator.world.kind import Reference
 from memcached_operator.world.pod import has_completed
 from memcached_operator.world.snapshot import Snapshot
-
-CORRECT: Final = "Correct the policy or the client that removes or changes it"
-"""The remedy for a pod without its ring."""
 
 
 class Target(NamedTuple):

@@ -20,6 +20,9 @@ MAX_SLOTS: Final = 1000
 _UID: Final = re.compile(r"[0-9A-Za-z-]{0,63}")
 """Anyone who can create a pod writes its ring, and many rings are kept at the same time."""
 
+CORRECT: Final = "Correct the policy or the client that removes or changes it"
+"""The remedy if something changes what the operator records in annotations, or removes an init container."""
+
 _NUMBER: Final = r"[1-9][0-9]{0,3}"
 _MOVE: Final = re.compile(
     rf"(?P<source>{_NUMBER})>(?P<target>{_NUMBER})/(?P<phase>[A-Z][a-z]+)/(?P<change>[1-9][0-9]{{0,11}})", re.ASCII

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from corners.server import Server
 from memcached_operator.memcachedproxy.desired.handler import handler
-from memcached_operator.parts.ring import MOVING as WITH_TWO_PLACES
-from memcached_operator.parts.ring import Phase
+from memcached_operator.parts.ring import MOVING, Phase
 from support.memcacheds import memcached
 from support.ports import free_port
 from support.scaling.checker import KEYS, Checker, checking
@@ -18,9 +17,9 @@ from support.scaling.processes import phased, plain, proxy
 from support.scaling.sweep import Sweep
 from support.waiting import REQUEST
 
-PHASES: Final = WITH_TWO_PLACES
+PHASES: Final = MOVING
 PROXIES: Final = 2
-BOTH, DRAINED, SHORT, MOVING = 1500, 1500, 2000, 8000
+BOTH, DRAINED, SHORT, LONG = 1500, 1500, 2000, 8000
 """Requests of the checker: while both generations serve, while the older one loses its clients, and in the phases."""
 CLOSED: Final = 1
 """A port where nothing listens."""
@@ -110,7 +109,7 @@ class Driver:
                 self.checker.moving()
             undo()
             undo = fault.begin(self, number, old, new)
-            self.checker.wait(MOVING if phase is Phase.MOVE else SHORT)
+            self.checker.wait(LONG if phase is Phase.MOVE else SHORT)
         self.rollout(plain(self.servers.ports, end or new))
         undo()
         self.checker.wait(SHORT)

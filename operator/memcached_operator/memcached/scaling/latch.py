@@ -42,14 +42,6 @@ class _Times(msgspec.Struct, frozen=True, omit_defaults=True):
     moving: str = ""
 
 
-class _Published(msgspec.Struct, frozen=True, rename={"source": "from", "target": "to"}):
-    source: int
-    target: int
-    phase: Phase
-    change: int
-    since: str = ""
-
-
 _STATES: Final = msgspec.json.Decoder(_State)
 _TIMES: Final = msgspec.json.Decoder(_Times)
 
@@ -128,10 +120,9 @@ def recorded(live: Object | None) -> Latch | None:
 def published(status: Mapping[str, Any]) -> Latch | None:
     """The state in `status.scaling`; None without a valid one."""
     try:
-        found = msgspec.convert(status, _Published)
+        return _latch(msgspec.convert(status, _State), msgspec.convert(status, _Times))
     except msgspec.ValidationError:
         return None
-    return _latch(_State(found.source, found.target, found.phase), _Times(found.change, found.since))
 
 
 def _latch(state: _State, times: _Times) -> Latch | None:

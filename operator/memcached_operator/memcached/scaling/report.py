@@ -17,13 +17,11 @@ from memcached_operator.memcached.proxies import unlisted, uses
 from memcached_operator.memcached.scaling.facts import is_published, others, unready_slots
 from memcached_operator.memcached.scaling.latch import Latch, recorded
 from memcached_operator.memcached.spec import checked
-from memcached_operator.parts.ring import MOVING, Phase
+from memcached_operator.parts.ring import CORRECT, MOVING, Phase
 from memcached_operator.world.snapshot import Snapshot
 
 STORED: Final = timedelta(minutes=1)
 """Time after which a state that nothing prevents should have been left."""
-
-CORRECT: Final = "Correct the policy or the client that removes or changes it"
 
 STUCK_SECONDS: Final = 900.0
 """Seconds after which a phase that waits for something is reported as stuck. A rollout of proxies takes 10 to 20 s."""

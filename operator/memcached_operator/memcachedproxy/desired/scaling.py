@@ -38,7 +38,7 @@ def is_swept(ring: Ring) -> bool:
 
 
 def sweep(spec: MemcachedProxySpec, image: str, slots: Slots, ring: Ring) -> list[Object]:
-    """The init container that removes them: its end proves that no slot has an outdated copy. None in other phases.
+    """The init container that removes them: its end proves that no slot has an outdated copy. Empty in other phases.
 
     In Move, it would remove items that have just moved.
     """

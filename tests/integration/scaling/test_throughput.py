@@ -10,18 +10,16 @@ import pytest
 
 from corners.client import Client
 from corners.server import Server
-from memcached_operator.parts.ring import MOVING
+from memcached_operator.parts.ring import MOVING, Phase
 from support.cpu import cpu_time
 from support.scaling.processes import memcacheds, phased, plain, proxy
 
 KEYS: Final = 1000
-PIPELINE: Final = 20
+PIPELINES: Final = (1, 20)
 """Requests that a client sends at once."""
-ROUNDS: Final = 5
+ROUNDS: Final = 10
 """All proxies take turns, so that a load of the machine is that of all."""
 OLD, NEW = 3, 4
-
-Request = Callable[[int], bytes]
 
 
 class Cost(NamedTuple):
@@ -31,31 +29,34 @@ class Cost(NamedTuple):
     processor: float
 
 
-def read(number: int) -> bytes:
-    """A read."""
-    return b"mg key-%d v\r\n" % number
+class Request(NamedTuple):
+    """Templates of a request and of the end of its reply, with the number of the key."""
+
+    text: bytes
+    end: bytes
 
 
-def store(number: int) -> bytes:
-    """A write."""
-    return b"ms key-%d 10\r\n0123456789\r\n" % number
+READ: Final = Request(b"mg key-%(number)d v\r\n", b"\r\n%(number)010d\r\n")
+STORE: Final = Request(b"ms key-%(number)d 10 O%(number)d\r\n%(number)010d\r\n", b"HD O%(number)d\r\n")
 
 
-def send(client: Client, request: Request) -> None:
-    """Send a request for each key, PIPELINE at once."""
-    for start in range(0, KEYS, PIPELINE):
-        batch = b"".join(request(number) for number in range(start, start + PIPELINE))
-        reply = client.request(batch + b"mn\r\n", b"MN\r\n")
+def send(client: Client, request: Request, pipeline: int) -> None:
+    """Send a request for each key, as many as `pipeline` at once."""
+    for start in range(0, KEYS, pipeline):
+        numbers = range(start, start + pipeline)
+        reply = client.request(
+            b"".join(request.text % {b"number": number} for number in numbers), request.end % {b"number": numbers[-1]}
+        )
         assert b"ERROR" not in reply
         assert b"EN\r\n" not in reply
 
 
-def cost(front: Server, request: Request) -> Cost:
+def cost(front: Server, request: Request, pipeline: int) -> Cost:
     """The cost of a proxy for ROUNDS requests of each key."""
     with closing(front.connect()) as client:
         began, used = time.perf_counter(), cpu_time(front.process.pid)
         for _ in range(ROUNDS):
-            send(client, request)
+            send(client, request, pipeline)
         return Cost(time.perf_counter() - began, cpu_time(front.process.pid) - used)
 
 
@@ -69,20 +70,22 @@ def proxies(root: Path) -> Generator[dict[str, Server]]:
 
 
 CASES: Final = {
-    "reads of items at the old place": (read, "plain", ("prepare", "move")),
-    "reads of items at the new place": (read, "finish", ("move", "finish")),
-    "writes": (store, "plain", ("prepare",)),
-    "writes of moved items": (store, "finish", ("move", "finish")),
+    "reads of items at the old place": (READ, "plain", (Phase.PREPARE, Phase.MOVE)),
+    "reads of items at the new place": (READ, Phase.FINISH, (Phase.MOVE, Phase.FINISH)),
+    "writes": (STORE, "plain", (Phase.PREPARE,)),
+    "writes of moved items": (STORE, Phase.FINISH, (Phase.MOVE, Phase.FINISH)),
 }
 """The request, the proxy that stores the items, and the proxies that are measured."""
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("pipeline", PIPELINES)
 @pytest.mark.parametrize(("request_of", "storing", "measured"), CASES.values(), ids=CASES)
 def test_cost_of_each_phase(
     request_of: Request,
     storing: str,
     measured: tuple[str, ...],
+    pipeline: int,
     proxies: dict[str, Server],
     record_property: Callable[[str, object], None],
 ) -> None:
@@ -91,8 +94,8 @@ def test_cost_of_each_phase(
         for name in totals:
             # Items at the place of the plain proxy for it, and at that of the phase for the others.
             with closing(proxies["plain" if name == "base" else storing].connect()) as client:
-                send(client, store)
-            found = cost(proxies["plain" if name == "base" else name], request_of)
+                send(client, STORE, max(PIPELINES))
+            found = cost(proxies["plain" if name == "base" else name], request_of, pipeline)
             totals[name] = Cost(totals[name].seconds + found.seconds, totals[name].processor + found.processor)
     base = totals["base"]
     for name in measured:

@@ -48,6 +48,7 @@ IMAGE_OPTIONS = $(IMAGES) --build-arg=BASE_IMAGE="$(BASE_IMAGE)" --build-arg=BUI
 help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*##"; printf "\nUsage:\n  make \033[36m<target>\033[0m [VARIABLE=value …]\n"} \
 	  /^[a-zA-Z_0-9-]+:.*?##/ { printf "  \033[36m%-17s\033[0m %s\n", $$1, $$2 } \
+	  /^\$$\(call row,.*##/ { split($$1, row, ","); sub(/.*## /, ""); printf "  \033[36m%-17s\033[0m  %s\n", "test-" row[2], $$0 } \
 	  /^##@/ { printf "\n\033[1m%s\033[0m\n", substr($$0, 5) }' $(MAKEFILE_LIST)
 	@printf '\nVariables:\n  IMG=%s\n  OVERLAY=%s\n  KUBECONFIG=%s\n' '$(IMG)' '$(OVERLAY)' \
 	  '$(or $(KUBECONFIG),(not set: the project starts its own cluster when needed))'
@@ -76,7 +77,8 @@ lock: venv ## Write requirements/*.txt after a change of the dependencies in pyp
 	$$compile --group plugin -c requirements/dev.txt -o requirements/plugin.txt >/dev/null
 
 generate: manifests pages bundle catalog build-installer chart ## Write all generated files.
-manifests: venv ## Write only the CRDs, roles and webhook configurations.
+# Only the CRDs, roles and webhook configurations.
+manifests: venv
 	@$(VENV_TOOLS) crds manifests
 pages: venv
 	@$(VENV_TOOLS) crds docs

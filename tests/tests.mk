@@ -41,10 +41,10 @@ CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
 
-.PHONY: test test-all test-rest test-unit test-simulation test-walks test-integration test-e2e test-smoke test-pods test-disruptive test-olm test-olm-programs
-.PHONY: test-kubectl test-kubectl-messages test-kubectl-pages test-clients test-faults test-faults-gate test-faults-alone test-servers test-integration-nightly test-e2e-nightly test-olm-modes test-release test-chart
-.PHONY: test-certmanager test-dashboards test-monitoring test-incidents test-mutants test-repeat test-corners test-soak coverage bench
-.PHONY: programs built deployed
+.PHONY: test test-all test-rest test-e2e test-kubectl test-mutants test-repeat test-olm-programs coverage bench
+.PHONY: binaries programs built deployed
+binaries:
+	@$(CLUSTER_TOOL) bin >/dev/null
 programs:
 	@$(CLUSTER_TOOL) build
 built: venv
@@ -67,69 +67,56 @@ test-rest: venv
 	$(call beside,simulation olm-programs,pods disruptive,10); $(call beside,olm,faults-gate,5); $(call run,faults-alone); \
 	$(call sum,pods disruptive faults-gate faults-alone simulation olm)
 
-test-unit: venv ## Run the tests that need no cluster.
-	@$(CLUSTER_TOOL) bin >/dev/null; $(PYTEST) $(PARALLEL) -q $(call in,tests/unit)
-
-test-simulation: venv ## Run each fault case against the controller, with an API server in memory and a virtual clock.
-	@$(PYTEST) $(BUSY) -q $(call in,tests/simulation)
-
-test-walks: venv ## Walk the operator through random events in the simulation, for half an hour or WALKS_SECONDS.
-	@WALKS_SEED=$${WALKS_SEED:-$$((RANDOM * RANDOM))} WALKS_SECONDS=$(or $(WALKS_SECONDS),1800) $(PYTEST) --numprocesses=$(WORKERS) $(call in,tests/simulation/test_walks.py)
-
-test-integration: venv programs ## Run the tests that need an API server: of KUBE_VERSION, or of the cluster's version.
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "not nightly" $(call in,tests/integration)
+# The suites, a row each: `test-NAME` runs a folder of tests/, or a file, with options of pytest, after what it needs.
+# With `built` or `deployed`, it uses the cluster of KUBECONFIG, or the local one.
+# $(call suite,NAME,FOLDER,NEEDS,OPTIONS)
+define suite
+.PHONY: test-$(1)
+test-$(1): venv $(3)
+	@$(if $(filter built deployed,$(3)),,env -u KUBECONFIG) $(if $(filter olm,$(2)),$$(OLM_IMAGES)) $$(PYTEST) $(4) $$(call in,tests/$(2))
+endef
+row = $(eval $(call suite,$(1),$(2),$(3),$(4)))
+$(call row,unit,unit,binaries,$$(PARALLEL) -q) ## Run the tests that need no cluster.
+$(call row,simulation,simulation,,$$(BUSY) -q) ## Run each fault case against the controller, with an API server in memory and a virtual clock.
+$(call row,integration,integration,programs,$$(PARALLEL) -m "not nightly") ## Run the tests that need an API server: of KUBE_VERSION, or of the cluster's version.
+$(call row,smoke,e2e,deployed,$$(PARALLEL) -m smoke)
+$(call row,pods,e2e,deployed,$$(PARALLEL) -m "not smoke and not disruptive and not nightly")
+$(call row,disruptive,e2e,deployed,$$(ONCE_MORE) -m disruptive)
+$(call row,olm,olm,built,$$(ONCE_MORE) -m "not modes") ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
+$(call row,faults,faults,programs,$$(CASES)) ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
+$(call row,faults-gate,faults,programs,$$(CASES) -m "gate and not alone")
+$(call row,faults-alone,faults,programs,-m "gate and alone")
+# Nightly:
+$(call row,walks,simulation/test_walks.py,,--numprocesses=$$(WORKERS))
+$(call row,soak,faults/"test_cases.py::test_case[soak/long]",programs)
+$(call row,clients,clients,deployed) ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
+$(call row,incidents,incidents,deployed,$$(ONCE_MORE))
+$(call row,integration-nightly,integration,programs,$$(PARALLEL) -m nightly)
+$(call row,e2e-nightly,e2e,deployed,$$(PARALLEL) -m nightly)
+$(call row,servers,integration,programs,$$(PARALLEL) -m server)
+# With KUBECTL_VERSION, one of `cluster.versions.SUPPORTED`.
+$(call row,kubectl-messages,integration,programs,$$(PARALLEL) -m "kubectl and not nightly")
+$(call row,kubectl-pages,e2e,deployed,$$(PARALLEL) -m kubectl)
+$(call row,olm-modes,olm,built,$$(ONCE_MORE) -m modes)
+$(call row,release,releases,,$$(ONCE_MORE))
+$(call row,chart,chart,,$$(ONCE_MORE))
+$(call row,certmanager,certmanager,,$$(ONCE_MORE))
+$(call row,dashboards,grafana,,$$(ONCE_MORE))
+$(call row,monitoring,monitoring,,$$(ONCE_MORE))
+$(call row,corners,corners,,$$(ONCE_MORE))
+test-walks: export WALKS_SEED ?= $(shell echo $$((RANDOM * RANDOM)))
+test-walks: export WALKS_SECONDS := $(or $(WALKS_SECONDS),1800)
 
 test-e2e: test-smoke test-pods test-disruptive ## Deploy the operator and run its tests with real pods.
-test-smoke: deployed
-	@$(PYTEST) $(PARALLEL) -m smoke $(call in,tests/e2e)
-test-pods: deployed
-	@$(PYTEST) $(PARALLEL) -m "not smoke and not disruptive and not nightly" $(call in,tests/e2e)
-test-disruptive: deployed
-	@$(PYTEST) $(ONCE_MORE) -m disruptive $(call in,tests/e2e)
-
-test-olm: built ## Run the tests with the real OLM and real pods, in a separate cluster that is removed afterwards.
-	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m "not modes" $(call in,tests/olm)
+test-kubectl: test-kubectl-messages test-kubectl-pages
 test-olm-programs: venv
 	-@$(if $(ARGS),,exec env $(TOOLS) olm programs --running >/dev/null)
-
-test-clients: deployed ## Run client libraries of six languages against real pods; needs node, npm, javac and mvn.
-	@$(PYTEST) $(call in,tests/clients)
-
-# Nightly, and `test-mutants` before tests are removed (CONTRIBUTING.md).
-test-servers: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m server $(call in,tests/integration)
-test-integration-nightly: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m nightly $(call in,tests/integration)
-test-e2e-nightly: deployed
-	@$(PYTEST) $(PARALLEL) -m nightly $(call in,tests/e2e)
-# With KUBECTL_VERSION, one of `cluster.versions.SUPPORTED`.
-test-kubectl: test-kubectl-messages test-kubectl-pages
-test-kubectl-messages: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(PARALLEL) -m "kubectl and not nightly" $(call in,tests/integration)
-test-kubectl-pages: deployed
-	@$(PYTEST) $(PARALLEL) -m kubectl $(call in,tests/e2e)
-test-olm-modes: built
-	@$(OLM_IMAGES) $(PYTEST) $(ONCE_MORE) -m modes $(call in,tests/olm)
-test-incidents: deployed
-	@$(PYTEST) $(ONCE_MORE) $(call in,tests/incidents)
-test-release test-chart test-certmanager test-dashboards test-monitoring test-corners: test-%: venv
-	@env -u KUBECONFIG $(PYTEST) $(ONCE_MORE) $(call in,tests/$(or $(FOLDER_$*),$*))
-FOLDER_release := releases
-FOLDER_dashboards := grafana
+# Before tests are removed (CONTRIBUTING.md).
 test-mutants: venv
 	@mkdir -p build; $(ALL_TOOLS) mutation --out=build/mutants.jsonl $(ARGS)
 test-repeat: venv
 	@for number in $$(seq $(or $(TIMES),20)); do [ $$SECONDS -lt $$((60 * $(or $(MINUTES),300))) ] || break; \
 	  $(MAKE) --keep-going ROUND=-$$number $(addprefix test-,$(or $(NAMES),integration smoke pods)) || code=1; done; exit $${code:-0}
-
-test-faults: venv programs ## Run the fault tests on a separate control plane: all, or ARGS="-k 'watch/ or drift/'".
-	@env -u KUBECONFIG $(PYTEST) $(CASES) $(call in,tests/faults)
-test-faults-gate: venv programs
-	@env -u KUBECONFIG $(PYTEST) $(CASES) -m "gate and not alone" $(call in,tests/faults)
-test-faults-alone: venv programs
-	@env -u KUBECONFIG $(PYTEST) -m "gate and alone" $(call in,tests/faults)
-test-soak: venv programs
-	@env -u KUBECONFIG $(PYTEST) "tests/faults/test_cases.py::test_case[soak/long]" $(ARGS)
 coverage: venv ## Measure the branches that the unit and integration tests execute, and check the thresholds.
 	@for suite in unit integration integration-nightly; do \
 	  COVERAGE_FILE="$$PWD/build/tests/coverage.$$suite" $(MAKE) "test-$$suite" ARGS="--cov --cov-report="; done

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.fake_kubectl import WARNING
+from support.kubectl_program import WARNING
 from unit.plugin.conftest import Run, World
 from unit.plugin.samples import AUTH, lines, memcached, stats
 

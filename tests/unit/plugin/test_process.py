@@ -13,7 +13,7 @@ from kubectl_memcached.errors import ExitCode
 from kubectl_memcached.output import PIPED_WIDTH, console
 from kubectl_memcached.progress import progress
 from support import programs
-from support.fake_kubectl import ENDED
+from support.kubectl_program import ENDED
 from unit.plugin.conftest import Run, World
 
 PLUGIN = Path(__file__).parents[3] / "plugin"

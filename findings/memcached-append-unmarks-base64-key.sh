@@ -68,9 +68,6 @@ class Client:
 
 
 memcached = Client()
-
-
-memcached = Client()
 KEY = "AQIgaWQ="
 """The bytes 1, 2, a space and `id`."""
 

@@ -15,8 +15,12 @@ FOLDERS = (
 )
 """Folders of tests/unit with tests of the product, with those inside them; the last one without."""
 FOLDERS_OF_API = ("api", "crds", "webhooks")
-CASES = "tests/simulation/test_cases.py"
-SCENARIOS = ("tests/simulation/test_lists.py", "tests/simulation/test_statuses.py")
+CASES = (
+    *("tests/simulation/test_cases.py", "tests/simulation/scaling/test_phases.py"),
+    "tests/simulation/in_place/test_remedies.py",
+)
+"""Tests of the simulation with many cases, of which some run for a mutant."""
+SCENARIOS = ("tests/simulation/test_lists.py", "tests/simulation/test_statuses.py", "tests/simulation/test_rings.py")
 """Tests of the simulation about what no case reaches."""
 LEVELS = ("unit", "simulation")
 SLOW = 0.01
@@ -29,7 +33,7 @@ Groups = list[list[str]]
 def files_of(level: str, tree: Path) -> list[str]:
     """The files of the tests of a level, in a checkout."""
     if level == "simulation":
-        return [CASES, *SCENARIOS]
+        return [*CASES, *SCENARIOS]
     patterns = (f"tests/unit/{each}/{'' if each == '.' else '**/'}test_*.py" for each in FOLDERS)
     return [str(file.relative_to(tree)) for pattern in patterns for file in sorted(tree.glob(pattern))]
 

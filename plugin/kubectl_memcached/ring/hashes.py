@@ -3,8 +3,9 @@
 Each is written from the description of its algorithm, and tested with values of the real library.
 """
 
+from functools import lru_cache
 from struct import unpack_from
-from typing import Final
+from typing import Final, NamedTuple
 
 _M32: Final = 2**32 - 1
 _M64: Final = 2**64 - 1
@@ -21,8 +22,11 @@ _SECRET: Final = bytes.fromhex(
 """The first 136 bytes of the default secret of XXH3, from the specification of xxHash."""
 MAX_XXH3: Final = 240
 """Bytes of the longest input of `xxh3`. Longer ones have another algorithm: only keys of 241 to 250 bytes need it."""
+_KEPT: Final = 2**16
+"""Hashes that are kept: a comparison tries lists of the same servers and keys hundreds of times."""
 
 
+@lru_cache(_KEPT)
 def one_at_a_time(data: bytes) -> int:
     """Jenkins' one-at-a-time, 32 bits, with signed bytes as in libhashkit: the default hash of libmemcached."""
     value = 0
@@ -44,6 +48,7 @@ def java(text: str) -> int:
     return value
 
 
+@lru_cache(_KEPT)
 def murmur3(data: bytes, prefix: "MurmurPrefix | None" = None) -> int:
     """MurmurHash3_x86_32 with the seed 0. `prefix`: that of `data`, already hashed."""
     state, done = (prefix.state, prefix.length) if prefix else (0, 0)
@@ -58,12 +63,16 @@ def murmur3(data: bytes, prefix: "MurmurPrefix | None" = None) -> int:
     return state ^ state >> 16
 
 
-class MurmurPrefix:
+class MurmurPrefix(NamedTuple):
     """The state of `murmur3` after the whole blocks of a prefix: the name of a server is hashed once for all keys."""
 
-    def __init__(self, data: bytes) -> None:
-        self.length = len(data) & ~3
-        self.state = _murmur_blocks(0, data, 0)
+    length: int
+    state: int
+
+    @classmethod
+    def of(cls, data: bytes) -> "MurmurPrefix":
+        """The state after a prefix."""
+        return cls(len(data) & ~3, _murmur_blocks(0, data, 0))
 
 
 def _murmur_blocks(state: int, data: bytes, start: int) -> int:

@@ -66,7 +66,7 @@ def pymemcache(text: Callable[[bytes], bytes]) -> Builder:
 
     def build(servers: Sequence[Server]) -> Place:
         prefixes = [f"{server.host}:{server.port}-".encode() for server in servers]
-        states = [hashes.MurmurPrefix(prefix) for prefix in prefixes]
+        states = [hashes.MurmurPrefix.of(prefix) for prefix in prefixes]
 
         def score(index: int, key: bytes) -> tuple[int, bytes]:
             return hashes.murmur3(prefixes[index] + key, states[index]), prefixes[index]

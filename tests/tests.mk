@@ -40,6 +40,8 @@ sum = $(PROJECT) results $(1) || code=1; exit $${code:-0}
 CASES = --numprocesses=$$((2 * $(WORKERS))) --dist=worksteal
 OLM_IMAGES = IMG="$(IMG)" AGENT_IMG="$(AGENT_IMG)"
 TEST := unit integration smoke
+# The unit tests run beside the others, which mostly wait.
+TEST_RUN = $(call beside,unit,integration smoke,5)
 
 .PHONY: test test-all test-rest test-e2e test-kubectl test-mutants test-repeat test-olm-programs coverage bench
 .PHONY: binaries programs built deployed
@@ -55,10 +57,10 @@ deployed: built
 	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)" --for-pods
 
 test: venv ## Run the unit and integration tests and, with real pods, each promise of the README.
-	@rm -rf build/tests; $(call run,$(TEST)); $(call sum,$(TEST))
+	@rm -rf build/tests; mkdir -p build/tests; $(TEST_RUN); $(call sum,$(TEST))
 
 test-all: venv ## Run all tests but those that run nightly.
-	@rm -rf build/tests; $(call run,$(TEST)); $(MAKE) test-rest || code=$$?; exit $${code:-0}
+	@rm -rf build/tests; mkdir -p build/tests; $(TEST_RUN); $(MAKE) test-rest || code=$$?; exit $${code:-0}
 
 # Suites that do not share the cluster run beside others, at a low priority. Some fault cases measure the time of a reply,
 # so nothing runs beside those. OLM is compiled while the disruptive tests wait, and starts before the fault cases end.

@@ -65,6 +65,7 @@ RULES: Final[Table] = (
     at("envs[0].name", "1ST", ENV_NAME, "LOG_LEVEL"),
     at("envs[0].name", "A=B", ENV_NAME),
     at("envs[0].name", "..", ENV_NAME),
+    at("envs[0].name", "..a", ENV_NAME),
     row(envs({"name": "A", "value": "1"}, {"name": "A", "value": "2"}), "spec.envs", "A", "must be unique in envs"),
     *(
         at(f"envs[0].valueFrom.{path}", value, *message, given=envs({"name": "A"}), **beside)
@@ -127,6 +128,10 @@ VALID: dict[str, dict[str, Any]] = {
         {"name": "a", "port": 80, "targetPort": 1}, {"name": "b", "port": 81, "targetPort": 65535}
     ),
     "a target by name": ports({"name": "http", "port": 80}, {"port": 81, "targetPort": "http"}),
+    "the longest target by name": ports({"name": "a" * 15, "port": 80}, {"port": 81, "targetPort": "a" * 15}),
+    "names that ports without one would get": ports(
+        {"port": 80}, {"port": 81, "name": "tcp-80"}, {"port": 82, "name": "tcp-80-2"}
+    ),
     "a target by name, before the named port": ports({"port": 81, "targetPort": "http"}, {"name": "http", "port": 80}),
     "an empty value beside a source": envs(
         {"name": "A", "value": "", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}

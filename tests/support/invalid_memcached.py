@@ -9,6 +9,7 @@ from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_monitoring import INVALID_OF_CACHES
 from support.invalid_monitoring import VALID as VALID_MONITORING
 from support.invalid_placing import INVALID_PLACING, INVALID_SLOTS
+from support.invalid_placing import VALID as VALID_PLACING
 from support.invalid_shared import INVALID as INVALID_SHARED
 from support.invalid_shared import VALID as VALID_SHARED
 from support.invalid_tls import AGENT_PORTS, SECRET
@@ -84,12 +85,18 @@ RULES: Final[Table] = (
         *FIELDS_OF_OPTIONS,
     ),
     at("cache.extraArgs[0]", "--thread-count=2", "must be a supported option", "--disable-cas, "),
+    *(
+        row({"cache": {"extraArgs": ["-o modern", item]}}, "spec.cache.extraArgs[1]", "must be")
+        for item in (" --disable-cas", "-o modern\n", "")
+    ),
     row(
         {"cache": {"extraArgs": ["-o hashpower=16", "-o hashpower=17"]}},
         *("spec.cache.extraArgs", "must not repeat an option of an earlier item"),
     ),
     at("image", "no such image", IMAGE, "omit the field on create"),
     at("cache.memory", "1Mi", MEMORY),
+    at("cache.memory", 2**21 - 1, MEMORY),
+    at("cache.memory", 2**50 + 1, MEMORY),
     at("imagePullSecrets[0].name", "Not_A_Name", SECRET),
     row({"cache": {"warmRestart": True}}, "spec.cache.warmRestart", STABLE, "remove it"),
     row({"identity": "Pooled", "cache": {"warmRestart": True}}, "spec.cache.warmRestart", STABLE, "remove it"),
@@ -127,6 +134,7 @@ TYPES: Final[Table] = (
 VALID: dict[str, Spec] = {
     **VALID_TLS,
     **VALID_SHARED,
+    **VALID_PLACING,
     **VALID_MONITORING,
     **VALID_EXTSTORE,
     "nothing": {},
@@ -141,7 +149,13 @@ VALID: dict[str, Spec] = {
     "the largest memory": {"cache": {"memory": "1Pi"}},
     "memory with a fraction of a byte": {"cache": {"memory": "2500000.5"}},
     "the fewest connections for 4 threads": {"cache": {"maxConnections": 30}},
-    "the largest hash table": {"cache": {"extraArgs": ["-o hashpower=30"]}},
+    **{
+        f"option {item}": {"cache": {"extraArgs": [item]}}
+        for item in (
+            *("--disable-cas", "--listen-backlog=4096", "--slab-growth-factor=1.25", "--protocol=auto"),
+            *("-o idle_timeout=60", "-o hot_lru_pct=40", "-o warm_max_factor=9.99", "-o hashpower=30"),
+        )
+    },
     "a limit with room for the hash table": {
         "cache": {"memory": "64Mi", "extraArgs": ["-o hashpower=24"]},
         "resources": {"limits": {"memory": "254Mi"}},

@@ -6,6 +6,7 @@ from support.invalid import Spec, Table, at, row
 from support.invalid_memcached import IMAGE
 from support.invalid_monitoring import INVALID as INVALID_MONITORING
 from support.invalid_placing import INVALID_PLACING
+from support.invalid_placing import VALID as VALID_PLACING
 from support.invalid_shared import INVALID as INVALID_SHARED
 from support.invalid_shared import VALID as VALID_SHARED
 from support.invalid_tls import CLIENT_CA, SECRET
@@ -97,6 +98,7 @@ TYPES: Final[Table] = (
 
 VALID: dict[str, dict[str, Any]] = {
     **VALID_SHARED,
+    **VALID_PLACING,
     "the longest name": refers_to("a" * 52),
     "the lowest values": {"size": 1, "port": 1024, "threads": 1, "maxConnections": 15},
     "the lowest timeouts": {"timeouts": {"connect": "10ms", "read": "1s"}},

@@ -50,6 +50,14 @@ CLIENTS: Final[tuple[tuple[Any, ...], ...]] = (
     ),
 )
 
+DAY: Final = "2026-11-22"
+NO_TIMES: Final = (
+    *("2026-13-22T10:00:00Z", "2026-00-22T10:00:00Z", "2026-11-32T10:00:00Z", "2026-11-00T10:00:00Z"),
+    *(f"{DAY}T{time}" for time in ("24:00:00Z", "10:60:00Z", "10:00:60Z", "10:00:00+24:00", "10:00:00+23:590")),
+    *(f"{DAY}T{time}" for time in ("10:00:00.1234567890Z", "10:00:00.Z", "10:00:00")),
+    *(f"{DAY} 10:00:00Z", f"{DAY}t10:00:00z", f" {DAY}T10:00:00Z", ""),
+)
+
 INVALID_PLACING: Final[Table] = (
     *(
         at(f"{metadata}[{key}]", "mine", *message)
@@ -80,14 +88,20 @@ INVALID_PLACING: Final[Table] = (
     ),
     _in_pod("securityContext.runAsUser", 0, "does not run as root"),
     _in_pod("securityContext.runAsNonRoot", False, "does not run as root"),
-    at("rollout.maxUnavailable", "101%", PERCENT),
-    at("rollout.maxSurge", "1", PERCENT),
+    *(
+        at(path, amount, PERCENT)
+        for path, amounts in (
+            ("rollout.maxUnavailable", ("101%", "%", "1.5%", "-1%", "\u0661%", -1, 2**31)),
+            ("rollout.maxSurge", ("1", "1%%", "", -1, 2**31)),
+            ("podDisruptionBudget.maxUnavailable", ("101%", "0%", "00%", 0, 2**31)),
+        )
+        for amount in amounts
+    ),
     row(
         {"rollout": {"maxSurge": "0%", "maxUnavailable": 0}},
         *("spec.rollout.maxSurge", "must not be 0 together with spec.rollout.maxUnavailable"),
     ),
-    at("rollout.restartedAt", "2026-11-22T10:00:00", "RFC 3339"),
-    at("podDisruptionBudget.maxUnavailable", 0, PERCENT),
+    *(at("rollout.restartedAt", time, "RFC 3339") for time in NO_TIMES),
     *(
         row({**METRICS[peers], "networkPolicy": {peers: clients}}, f"spec.networkPolicy.{peers}{field}", *message)
         for peers in METRICS
@@ -157,3 +171,18 @@ INVALID_SLOTS: Final[Table] = (
         *("spec.size", "must be at most 100 with spec.service.perPod true"),
     ),
 )
+
+VALID: Final[dict[str, Spec]] = {
+    "the highest amounts": {"rollout": {"maxUnavailable": "100%", "maxSurge": "999%"}, "podDisruptionBudget": {}},
+    "the highest numbers": {"rollout": {"maxUnavailable": 2**31 - 1, "maxSurge": 2**31 - 1}},
+    "the lowest budget": {"podDisruptionBudget": {"maxUnavailable": "1%"}},
+    "the highest budget": {"podDisruptionBudget": {"maxUnavailable": "100%"}},
+    **{
+        f"restarted at {time}": {"rollout": {"restartedAt": time}}
+        for time in (
+            *("2026-12-31T23:59:59+23:59", "0000-01-01T00:00:00-00:00", "2026-02-31T10:00:00Z"),
+            f"{DAY}T10:00:00.123456789Z",
+        )
+    },
+}
+"""Valid specs that are close to a rule about placement or rollouts."""

@@ -9,6 +9,7 @@ ANNOTATIONS: Final = "inheritedMetadata.annotations"
 OPERATOR: Final = "must not be set, because the operator sets it; remove this key"
 OTHERS: Final = "must not be set, because the operator, kubectl or Kubernetes sets it; remove this key"
 KEY: Final = "must have a key of at most 63 letters, digits"
+HEX: Final = "0123456789abcdef" * 4
 RESOURCE: Final = "must name one of cpu, memory, ephemeral-storage"
 
 
@@ -21,6 +22,10 @@ def _annotations(**annotations: str) -> dict[str, Any]:
 
 
 INVALID: Final[Table] = (
+    *(
+        row({"image": image}, "spec.image", "must be an image reference such as")
+        for image in (HEX, f"a@sha256:{HEX[1:]}", "a" * 248, f"a/{'a' * 254}")
+    ),
     *(
         at(f"{LABELS}[{name}]", "a", OPERATOR)
         for name in (
@@ -49,6 +54,10 @@ INVALID: Final[Table] = (
 )
 
 VALID: Final[dict[str, dict[str, Any]]] = {
+    **{
+        f"image {image}": {"image": image}
+        for image in (HEX[1:], f"a/{HEX}", f"{HEX}:1", f"a@sha256:{HEX}", "a" * 247, f"a/{'a' * 253}")
+    },
     "inherited labels of Kubernetes": _labels(**{"app.kubernetes.io/part-of": "a", "app.kubernetes.io/version": ""}),
     "the most and longest inherited annotations": _annotations(**{f"a/{number}": "ä" * 1024 for number in range(32)}),
     "empty inherited metadata": {"inheritedMetadata": {}},

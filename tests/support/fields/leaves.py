@@ -136,7 +136,7 @@ class Leaf:
         """The smallest spec in which the field has this value; what is outside its top-level parent is as in `base`."""
         top = self.path[0]
         others = {name: inner for name, inner in self.base.items() if name != top}
-        parent = {name: inner for name, inner in _build(self.root, self.path, value).items() if name == top}
+        parent = {name: inner for name, inner in build(self.root, self.path, value).items() if name == top}
         if self.path in WITHIN:
             parent = {top: {**WITHIN[self.path], **parent[top]}}
         return {**others, **parent}
@@ -211,7 +211,7 @@ def _keys(schema: Mapping[str, Any]) -> tuple[str, ...]:
     return TEXT_KEYS if schema.get("type") == "string" else RESOURCE_KEYS
 
 
-def _build(schema: Mapping[str, Any], path: Path, value: Any, number: int = 0) -> Any:
+def build(schema: Mapping[str, Any], path: Path, value: Any, number: int = 0) -> Any:
     """The smallest value of a schema with another value at a path, including all required fields.
 
     `number`: which of their two values the required fields have.
@@ -225,13 +225,18 @@ def _build(schema: Mapping[str, Any], path: Path, value: Any, number: int = 0) -
     if value is ABSENT and not rest:
         return found
     inner = schema["properties"][head] if "properties" in schema else schema["additionalProperties"]
-    return {**found, head: _build(inner, rest, value, number)}
+    return {**found, head: build(inner, rest, value, number)}
 
 
 def _items(schema: Mapping[str, Any], path: Path, value: Any, number: int) -> list[Any]:
     if isinstance(value, Items):
-        return [_build(schema, path, each, at) for at, each in enumerate(value.values)]
-    return [] if value is ABSENT and not path else [_build(schema, path, value, number)]
+        return [build(schema, path, each, at) for at, each in enumerate(value.values)]
+    return [] if value is ABSENT and not path else [build(schema, path, value, number)]
+
+
+def smallest(schema: Mapping[str, Any]) -> Any:
+    """The smallest value of a schema."""
+    return _required(schema, "", 0) if "properties" in schema else _candidates(schema)[0]
 
 
 def _required(schema: Mapping[str, Any], but: str, number: int) -> Object:

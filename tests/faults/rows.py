@@ -51,32 +51,32 @@ def near_rows(kind: Kind[Any]) -> list[Draft]:
     invalid = [row.spec for row in (*tables.rules, *tables.types)]
     edges = [spec for spec, _ in EDGES.values()] if kind is MEMCACHED else []
     rows = Rows(invalid, list(tables.valid.values()), edges)
-    drafts = (((0, 0, 1, 2), rows.invalid), ((1, 1, 1, 1, 2, 2), rows.valid), ((1,), rows.edges))
+    drafts = (((0, 0, 1, 2), rows.invalid), ((1, 1, 1, 2), rows.valid), ((1,), rows.edges))
     return [partial(_near_row, rows, spec, count) for counts, specs in drafts for count in counts for spec in specs]
 
 
 def _near_row(rows: Rows, spec: Object, changes: int, rng: Random) -> Object:
     for _ in range(changes):
-        spec = _changed(rng, rows, spec, ())
+        spec = changed_part(rng, spec, partial(_near, rows))
     return spec
 
 
-def _changed(rng: Random, rows: Rows, value: Any, path: Path) -> Any:
-    """A value with a change of itself or of something within it."""
+def changed_part(rng: Random, value: Any, change: Callable[[Random, Any, Path], Any], path: Path = ()) -> Any:
+    """A value with a change of itself or of something within it. The change gets the path of what it changes."""
     if isinstance(value, dict) and value and rng.random() < WITHIN:
         fields = cast("Object", value)
         name = rng.choice(list(fields))
-        return {**fields, name: _changed(rng, rows, fields[name], (*path, name))}
+        return {**fields, name: changed_part(rng, fields[name], change, (*path, name))}
     if isinstance(value, list) and value and rng.random() < WITHIN:
         items = cast("list[Any]", value)
         at = rng.randrange(len(items))
-        return [*items[:at], _changed(rng, rows, items[at], (*path, "[]")), *items[at + 1 :]]
-    return _near(rng, value, rows.values.get(path, ()), path)
+        return [*items[:at], changed_part(rng, items[at], change, (*path, "[]")), *items[at + 1 :]]
+    return change(rng, value, path)
 
 
-def _near(rng: Random, value: Any, others: Sequence[Any], path: Path) -> Any:
+def _near(rows: Rows, rng: Random, value: Any, path: Path) -> Any:
     """A value that differs a little, or one that another row has in this place."""
-    other = rng.choice(others) if others else value
+    other = rng.choice(rows.values.get(path, [value]))
     if isinstance(value, dict):
         return _near_object(rng, cast("Object", value), other, renamed=path[-1:] and path[-1] in MAPS)
     if isinstance(value, list):

@@ -98,6 +98,7 @@ RULES: Final[Table] = (
     at("cache.memory", 2**21 - 1, MEMORY),
     at("cache.memory", 2**50 + 1, MEMORY),
     at("imagePullSecrets[0].name", "Not_A_Name", SECRET),
+    row({"imagePullSecrets": [{"name": "a"}, {"name": "a"}]}, "spec.imagePullSecrets", "must be unique"),
     row({"cache": {"warmRestart": True}}, "spec.cache.warmRestart", STABLE, "remove it"),
     row({"identity": "Pooled", "cache": {"warmRestart": True}}, "spec.cache.warmRestart", STABLE, "remove it"),
     row(

@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import subprocess
-import sys
 from base64 import b64decode
 from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +14,7 @@ import msgspec
 
 from faults import limits
 from faults.case import Case, References, in_gate
+from faults.objects import objects
 from faults.registration import error_of, resource_of
 from faults.sandbox import FailedError, Sandbox
 from faults.stored import store, unchecked_version, update_error
@@ -88,7 +86,7 @@ class Reviewers:
 
 async def check_agreement(sandbox: Sandbox, _: References, kind: Kind[Any], number: int, count: int) -> None:
     """Check that the API server and the webhook agree on each object and update, before and after defaulting."""
-    drawn = await _random_objects(kind, number, count)
+    drawn = objects(kind, number, count)
     async with webhook(sandbox) as admission, client_session(client_context(admission.pair.ca)) as session:
         reviewers = Reviewers(sandbox, kind, session, admission.url)
         _check_results(f"objects of seed {number}", await _all(reviewers.create(obj) for obj in drawn))
@@ -117,21 +115,6 @@ def _check_results(what: str, results: Results) -> None:
     both = {result: results.count(result) for result in (ALLOWED, DENIED)}
     if min(both.values()) <= len(results) / 10:
         raise FailedError(f"too few allowed or denied {what}: {both}")
-
-
-async def _random_objects(kind: Kind[Any], number: int, count: int) -> list[Object]:
-    """Random objects, from a separate process, because hypothesis seeds the random generator of the whole process."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "faults.objects", kind.plural, str(number), str(count)),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-    )
-    text, errors = await process.communicate()
-    found = [json.loads(line) for line in text.splitlines()]
-    if process.returncode or len(found) != count:
-        raise RuntimeError(f"want {count} random objects, got {len(found)}: {errors.decode()[-300:]}")
-    return found
 
 
 async def _by_api_server(sandbox: Sandbox, kind: Kind[Any], obj: Object) -> tuple[str, str]:

@@ -85,7 +85,6 @@ def objects(tables: Tables) -> Iterator[dict[str, Any]]:
     yield from (tables.obj(invalid.spec) for invalid in tables.rules)
     yield from (tables.obj(spec) for spec, valid in EDGES.values() if not valid)
     yield tables.obj({}, NAMES["too long"])
-    yield tables.obj({"imagePullSecrets": [{"name": "a"}, {"name": "a"}]})
 
 
 def violated(rules: Iterable[Rule], obj: dict[str, Any]) -> set[Rule]:

@@ -146,7 +146,9 @@ def _near(rng: Random, value: Any) -> Any:
     if isinstance(value, str):
         return rng.choice((near_text(rng, value), value[1:], value[:-1], value.upper()))
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return rng.choice((-value, value + 1, value - 1, float(value), value + 0.5, value * 10**6, 0))
+        # JSON has an exponent for larger ones, which the API server denies even if they are whole.
+        fractions = (float(value), value + 0.5) if abs(value) < 10**15 else ()
+        return rng.choice((-value, value + 1, value - 1, *fractions, value * 10**6, 0))
     return _json(rng)
 
 

@@ -139,11 +139,11 @@ docker-push: ## Push IMG and AGENT_IMG to their registry, or load them into the 
 
 install: ## Install the CRDs.
 	@$(PROJECT) install
-uninstall: ## Remove the CRDs, and with them every Memcached and AppService of the cluster.
+uninstall: ## Remove the CRDs, and with them every Memcached, MemcachedProxy and AppService.
 	@$(PROJECT) uninstall
 deploy: ## Deploy IMG with OVERLAY and wait until it is ready.
 	@$(PROJECT) deploy $(IMAGES) --overlay="$(OVERLAY)"
-undeploy: ## Remove the operator, the CRDs and with them every Memcached and AppService of the cluster.
+undeploy: ## Remove the operator, the CRDs and with them every Memcached, MemcachedProxy and AppService.
 	@$(PROJECT) undeploy --overlay="$(OVERLAY)"
 build-installer: venv ## Write dist/install.yaml, for clusters without OLM, with IMG.
 	@$(PROJECT) render config/default | $(BUNDLE) installer $(RELEASE_OF)

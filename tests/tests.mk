@@ -71,7 +71,7 @@ test-rest: venv
 
 # The suites, a row each: `test-NAME` runs a folder of tests/, or a file, with options of pytest, after what it needs.
 # With `built` or `deployed`, it uses the cluster of KUBECONFIG, or the local one.
-# $(call suite,NAME,FOLDER,NEEDS,OPTIONS)
+# $(call row,NAME,FOLDER,NEEDS,OPTIONS)
 define suite
 .PHONY: test-$(1)
 test-$(1): venv $(3)

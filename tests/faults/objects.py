@@ -18,7 +18,7 @@ from memcached_api.kind import Kind
 from memcached_api.memcached.types import MEMCACHED
 from memcached_operator.kube.resource import Object
 from support.fields.leaves import leaves, values
-from support.rule_tables import TABLES
+from support.rule_tables import TABLES, tables_of
 
 PART_COUNTS = (0, 1, 2, 2, 3, 4, 8)
 """How many parts an object has, and ERROR_COUNTS how many errors, each with the same probability."""
@@ -63,7 +63,7 @@ def _drawn(rng: Random, kind: Kind[Any], parts: list[limits.Draft]) -> Object:
 
 def _parts(kind: Kind[Any]) -> list[limits.Draft]:
     """Drafts of valid parts of a spec: those of the tables, and each field with each of its values."""
-    (tables,) = (tables for tables in TABLES if tables.kind is kind)
+    tables = tables_of(kind)
     fields = leaves(resource_of(kind), spec_schema(kind.group, kind.plural))
     found = [leaf.with_value(value) for leaf in fields for value in values(leaf.path, leaf.schema)]
     fixed: list[limits.Draft] = [lambda _, spec=spec: spec for spec in (*tables.valid.values(), *found)]

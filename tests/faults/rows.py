@@ -14,7 +14,7 @@ from memcached_operator.kube.resource import Object
 from support.fields.leaves import Path, build, smallest
 from support.fields.places import parts
 from support.placing_edges import EDGES
-from support.rule_tables import TABLES
+from support.rule_tables import tables_of
 
 Draft = Callable[[Random], Object]
 """Draws fields of a spec."""
@@ -47,7 +47,7 @@ class Rows:
 
 def near_rows(kind: Kind[Any]) -> list[Draft]:
     """Drafts of each row of a kind with none, one or two changes."""
-    (tables,) = (tables for tables in TABLES if tables.kind is kind)
+    tables = tables_of(kind)
     invalid = [row.spec for row in (*tables.rules, *tables.types)]
     edges = [spec for spec, _ in EDGES.values()] if kind is MEMCACHED else []
     rows = Rows(invalid, list(tables.valid.values()), edges)

@@ -45,3 +45,8 @@ TABLES: Final = (
     _tables(MEMCACHEDPROXY, invalid_memcachedproxy, memcachedRef={"name": "sessions"}),
     _tables(APPSERVICE, invalid_appservice, image="docker.io/library/nginx:1.28"),
 )
+
+
+def tables_of(kind: Kind[Any]) -> Tables:
+    """The tables of a kind."""
+    return next(tables for tables in TABLES if tables.kind is kind)

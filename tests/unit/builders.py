@@ -1,11 +1,12 @@
 """Builders of Kubernetes objects as the API server returns them. Tests pass only the fields that they test."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.engine.writes.ownership import controller_reference
 from memcached_operator.kube.client import FIELD_MANAGER
 from memcached_operator.kube.resource import DEPLOYMENTS, Key, Object, Resource
@@ -19,6 +20,11 @@ LABELS = {
     "app.kubernetes.io/instance": "cache",
     "app.kubernetes.io/managed-by": "memcached-operator",
 }
+
+
+def ago(seconds: float) -> str:
+    """A time before NOW, as the API server writes it."""
+    return timestamp(NOW - timedelta(seconds=seconds))
 
 
 def memcached(name: str = "cache", *, uid: str = "cr", version: int = 1, **spec: Any) -> Object:

@@ -1,20 +1,18 @@
 """Why pods of a workload are not created, from what the cluster reports."""
 
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from memcached_api.annotations import ORIGIN_ANNOTATION
 from memcached_api.remedies import Action
-from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.findings import creation
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import DEPLOYMENTS, STATEFULSETS, Key, Object, Resource
 from memcached_operator.kube.times import last_seen
 from memcached_operator.world.snapshot import Message, Snapshot
-from unit.builders import LABELS, NOW, deployment, memcached, owned, pod, snapshot_of, typed
+from unit.builders import LABELS, NOW, ago, deployment, memcached, owned, pod, snapshot_of, typed
 
 SLOTS, POOL = Key(STATEFULSETS, "test", "cache"), Key(DEPLOYMENTS, "test", "cache")
 QUOTA = "is forbidden: exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0"
@@ -41,11 +39,6 @@ UNABLE: Any = {
         "lastUpdateTime": "2030-01-01T11:59:00Z",
     }
 }
-
-
-def ago(seconds: float) -> str:
-    """A time before NOW."""
-    return timestamp(NOW - timedelta(seconds=seconds))
 
 
 def statefulset(size: int = 3, **meta: Any) -> Object:

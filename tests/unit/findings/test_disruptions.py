@@ -16,7 +16,7 @@ from memcached_operator.findings.rules import PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import DISRUPTIONS as OF_MEMCACHED
 from memcached_operator.memcachedproxy.containers import DISRUPTIONS as OF_PROXY
-from unit.builders import NOW, deleted, pod, pod_of
+from unit.builders import NOW, ago, deleted, pod, pod_of
 
 STORAGE = "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi"
 MEMORY = (
@@ -24,11 +24,6 @@ MEMORY = (
 )
 TAINT = "Taint manager: deleting due to NoExecute taint"
 RULES = PodRules("Memcached", disruptions=OF_MEMCACHED, loss_by=lambda remedy: f". It costs {len(remedy)}")
-
-
-def ago(seconds: float) -> str:
-    """A time before NOW."""
-    return timestamp(NOW - timedelta(seconds=seconds))
 
 
 def target(reason: str, message: str = "", status: str = "True") -> Object:

@@ -1,15 +1,13 @@
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.findings.rules import PodRules
 from memcached_operator.findings.volumes.mounts import IMMUTABLE, RECENT, failures, subject
 from memcached_operator.kube.resource import Object
 from memcached_operator.kube.times import last_seen
 from memcached_operator.world.snapshot import Message, Messages
-from unit.builders import NOW, container, pod, typed, waiting
+from unit.builders import NOW, ago, container, pod, typed, waiting
 
 RULES = PodRules("Memcached")
 
@@ -33,11 +31,6 @@ TIMED_OUT = (
     "Unable to attach or mount volumes: unmounted volumes=[tls], unattached volumes=[], context deadline exceeded"
 )
 CREATING = waiting("ContainerCreating")
-
-
-def ago(seconds: float) -> str:
-    """A time before NOW."""
-    return timestamp(NOW - timedelta(seconds=seconds))
 
 
 def mounting(name: str = "sessions-0", *volumes: Object, **status: Any) -> Object:

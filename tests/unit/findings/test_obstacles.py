@@ -1,7 +1,6 @@
 """The statuses are those that a kubelet, the scheduler and controllers of release 1.35 report."""
 
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,13 +8,12 @@ import pytest
 from kubectl_memcached.model.scheduling import remedy as plugin_remedy
 from memcached_api.remedies import Action, Remedy
 from memcached_operator.appservice.containers import SCHEDULING as APPSERVICE
-from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.findings.obstacles import obstacles
 from memcached_operator.findings.rules import OwnContainer, PodRules
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.containers import SCHEDULING as MEMCACHED
 from memcached_operator.memcachedproxy.containers import SCHEDULING as PROXY
-from unit.builders import NOW, container, deleted, pod, typed
+from unit.builders import NOW, ago, container, deleted, pod, typed
 
 RULES = PodRules(
     "Memcached",
@@ -26,11 +24,6 @@ RULES = PodRules(
 GATE = "example.com/lb"
 RUNNING = container({"running": {}}, ready=True)
 CREATING = container({"waiting": {"reason": "PodInitializing"}})
-
-
-def ago(seconds: float) -> str:
-    """A time before NOW."""
-    return timestamp(NOW - timedelta(seconds=seconds))
 
 
 def condition(name: str, status: str = "True", since: float = 300, **fields: str) -> Object:

@@ -11,7 +11,6 @@ import pytest
 from memcached_api.annotations import OWN_PREFIX
 from memcached_api.images import Images
 from memcached_operator.engine.kind import Outcome, Plan
-from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.engine.writes.apply import build_intent
 from memcached_operator.kube.resource import PODS, STATEFULSETS, Key, Object, Resource, key_of
 from memcached_operator.memcached.controller import memcached
@@ -19,7 +18,7 @@ from memcached_operator.memcached.scaling.latch import Latch, recorded, stable
 from memcached_operator.parts.ring import Phase, Use
 from memcached_operator.world.knowledge import LISTED, UNLISTED, Knowledge
 from memcached_operator.world.snapshot import Snapshot
-from unit.builders import NOW, pod, slots, snapshot_of
+from unit.builders import NOW, ago, pod, slots, snapshot_of
 
 KIND: Final = memcached(Images("docker.io/library/memcached:1.6.45"))
 PROXIES: Final = Resource("cache.example.com", "v1alpha1", "MemcachedProxy", "memcachedproxies")
@@ -57,7 +56,7 @@ def world(latch: Latch, size: int, used: dict[Key, Use], known: Knowledge = LIST
 
 def slot(number: int, unready: float | None, annotations: Object) -> Any:
     """The pod of a slot, which is up to date. `unready`: the seconds for which it has not been ready; None if it is."""
-    since = timestamp(NOW - timedelta(seconds=unready or 3600))
+    since = ago(unready or 3600)
     ready = {"type": "Ready", "status": "True" if unready is None else "False", "lastTransitionTime": since}
     found = pod(f"cache-{number}", conditions=[ready])
     found["metadata"]["annotations"] = annotations

@@ -5,17 +5,11 @@ from typing import Final
 
 import pytest
 
-from memcached_operator.engine.reporting.conditions import timestamp
 from memcached_operator.kube.resource import Object
 from memcached_operator.memcached.scaling.facts import unready_slots
 from memcached_operator.memcached.scaling.latch import Latch
 from memcached_operator.parts.ring import Phase
-from unit.builders import NOW, pod, slots, snapshot_of
-
-
-def ago(seconds: int) -> str:
-    """A time as the API server writes it."""
-    return timestamp(NOW - timedelta(seconds=seconds))
+from unit.builders import NOW, ago, pod, slots, snapshot_of
 
 
 def ready(status: str, seconds: int) -> list[Object]:

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +22,8 @@ LOCK = ROOT / "requirements/dev.txt"
 INPUTS = (LOCK, ROOT / "pyproject.toml")
 STAMP = ".installed-"
 INTERRUPTED = 130
+SHOWN_EVERY = 20
+"""Seconds after which a command that still runs is shown."""
 
 
 class VenvError(Exception):
@@ -56,7 +59,7 @@ def make(directory: Path) -> None:
         install_ensurepip()
     version = sys.version.split()[0]
     # Not to standard output, which callers such as `$(make -s images-list)` read.
-    print(f"Installing {LOCK.name} into {directory} with Python {version}: about a minute at first.", file=sys.stderr)
+    print(f"Installing {LOCK.name} into {directory} with Python {version}: about 2 minutes at first.", file=sys.stderr)
     run(sys.executable, "-m", "venv", *_cleared(directory, version), str(directory))
     pip = (str(directory / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps")
     run(*pip, "--require-hashes", "-r", str(LOCK))
@@ -96,8 +99,25 @@ def run(*words: str) -> None:
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     # setuptools warns of every editable installation.
     environ["PYTHONWARNINGS"] = "ignore"
-    if subprocess.run(words, check=False, env=environ, stdout=sys.stderr).returncode:
+    started = time.monotonic()
+    with subprocess.Popen(words, env=environ, stdout=sys.stderr) as command:
+        try:
+            while not _ended(command):
+                print(f"  still running after {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+        except BaseException:
+            command.kill()
+            raise
+    if command.returncode:
         raise VenvError(f"`{' '.join(words)}` failed: see above")
+
+
+def _ended(command: subprocess.Popen[bytes]) -> bool:
+    """Wait for a command; returns whether it has ended within SHOWN_EVERY."""
+    try:
+        command.wait(SHOWN_EVERY)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 if __name__ == "__main__":

@@ -40,7 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Name and end the tests that take too long; compare messages."""
+    """Name and end the tests that take too long; compare messages. Raises UsageError for a path that does not exist.
+
+    With workers, pytest itself only says that no tests ran.
+    """
+    absent = [each for each in config.args if not Path(each.partition("::")[0]).exists()]
+    if absent and not config.option.pyargs:
+        raise pytest.UsageError(f"file or directory not found: {', '.join(absent)}")
     config.pluginmanager.register(overdue)
     config.pluginmanager.register(recording.Recording(config))
 

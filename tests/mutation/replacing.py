@@ -73,13 +73,15 @@ def _is_function(code: CodeType) -> bool:
 
 
 class Functions:
-    """The functions that exist now, by their code."""
+    """The functions that exist now, by their code. Raises RuntimeError if the garbage collector hides them."""
 
     def __init__(self) -> None:
         self._known: dict[CodeType, list[FunctionType]] = {}
         for each in gc.get_objects():
             if type(each) is FunctionType:
                 self._known.setdefault(each.__code__, []).append(each)
+        if not self._known:
+            raise RuntimeError("gc.freeze() was called: no mutant would be detected")
 
     def replace(self, pairs: Mapping[CodeType, CodeType]) -> None:
         """Replace their code."""

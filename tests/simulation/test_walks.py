@@ -56,6 +56,7 @@ def _check(walk: Walk) -> None:
     IN_PLACE.append(sum(" patch pods " in each for each in run_walk(walk)))
 
 
+@pytest.mark.long(70)
 def test_walks(record_property: Callable[[str, object], None]) -> None:
     """Random walks, as many as the time allows."""
     record_property("seed", SEED)

@@ -1,6 +1,6 @@
 """What the alerts about extstore show of a real memcached, and that their remedies end it."""
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -25,8 +25,8 @@ RAISED: Final = b"cache_memlimit 128\r\n"
 
 @contextmanager
 def cache(root: Path, items: str, memory: int) -> Generator[Client]:
-    """A client of a memcached with so many MiB of memory, and a disk of 64 MiB."""
-    words = ["-m", str(memory), "-o", f"{OPTIONS}{items}/file:64m"]
+    """A client of a memcached with so many MiB of memory, and a disk on which pages are left."""
+    words = ["-m", str(memory), "-o", f"{OPTIONS}{items}/file:128m"]
     with memcached(root, free_port(), *words) as live:
         client = live.connect()
         with client.socket:
@@ -65,12 +65,16 @@ def wait_until_written(client: Client, number: int) -> None:
     eventually(lambda: int(client.stats()["extstore_objects_used"]) >= number, STEP, f"{number} items are on the disk")
 
 
+def is_full(stats: Mapping[str, str]) -> bool:
+    """Whether headers fill the memory. memcached reports their share from 1.6.34 on."""
+    return int(stats["evictions"]) > 0 and stats.get("extstore_memory_pressure", "100.00") == "100.00"
+
+
 def test_headers_that_fill_the_memory(root: Path, items: str) -> None:
     with cache(root, items, memory=8) as client:
         store(client, range(120_000), SMALL)
-        eventually(lambda: client.stats()["extstore_memory_pressure"] == "100.00", STEP, "headers fill the memory")
+        eventually(lambda: is_full(client.stats()), STEP, "headers fill the memory")
         stats = client.stats()
-        assert int(stats["evictions"]) > 0
         assert int(stats["extstore_pages_free"]) > 0, "the disk has space"
         assert client.request(RAISED) == b"OK\r\n"
         before = client.stats()  # memcached evicts beside the commands, too

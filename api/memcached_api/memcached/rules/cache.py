@@ -7,7 +7,7 @@ from memcached_api.memcached import extstore, memory
 from memcached_api.memcached.memory import Need, Settings
 from memcached_api.memcached.options import HASHPOWER, hashpower_of
 from memcached_api.quantity import parse_quantity
-from memcached_api.validation.common_rules import range_rule
+from memcached_api.validation.common_rules import cel_quantity_range, range_rule
 from memcached_api.validation.rules import Rule, Violation, blocking, value_rule
 from memcached_api.values import is_array, is_object, nested_field
 
@@ -47,8 +47,8 @@ _TABLE_CEL: Final = (
 """memory.hash_table, in mebibytes."""
 _BUFFER_CEL: Final = (
     f"(!has(self.cache.maxItemSize) ? {extstore.buffer_mebibytes(memory.DEFAULT_ITEM_SIZE)}.0 :"
-    f" {list(map(float, extstore.BUFFERS))}.filter(b, b * {_MEBIBYTE / extstore.ITEMS_PER_BUFFER} >= {_ITEM_CEL}"
-    f" || b == {extstore.BUFFERS[-1]}.0)[0])"
+    f" [{_ITEM_CEL}].map(i, {list(map(float, extstore.BUFFERS))}"
+    f".filter(b, b * {_MEBIBYTE / extstore.ITEMS_PER_BUFFER} >= i || b == {extstore.BUFFERS[-1]}.0)[0])[0])"
 )
 """extstore.buffer_mebibytes, as a float."""
 _DISK_CEL: Final = (
@@ -68,22 +68,21 @@ _SETTINGS_CEL: Final = (
 
 
 def _with_settings(expression: str, macro: str) -> str:
-    """CEL with the variables `table` and `settings`: the amounts of the two expressions above.
+    """CEL with the variables `table` and `rest`: the amounts of the two expressions above.
 
     `macro`: `all` for a condition; `map` for another value, in a list of lists.
     """
-    return f"[{_TABLE_CEL}].{macro}(table, [{_SETTINGS_CEL}].{macro}(settings, {expression}))"
+    return f"[{_TABLE_CEL}].{macro}(table, [{_SETTINGS_CEL}].{macro}(rest, {expression}))"
 
 
 CACHE_MEMORY: Final = value_rule(
     "spec.cache.memory",
     lambda amount: memory.MIN_CACHE <= parse_quantity(amount) <= memory.MAX_CACHE,
-    "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('2Mi')) >= 0"
-    " && quantity(string(self)).compareTo(quantity('1Pi')) <= 0",
+    cel_quantity_range("2Mi", "1Pi"),
     f"must be a quantity from 2Mi (memcached does not start with less) to 1Pi; the default is {DEFAULT_CACHE_MEMORY}",
 )
 
-_BYTES_CEL: Final = "int(quantity(string(self)).asApproximateFloat() + 0.5)"  # asInteger() denies `1.5Mi` and `1e9m`
+_BYTES_CEL: Final = "int(q.asApproximateFloat() + 0.5)"  # asInteger() denies `1.5Mi` and `1e9m`
 
 MAX_ITEM_SIZE: Final = value_rule(
     "spec.cache.maxItemSize",
@@ -91,10 +90,11 @@ MAX_ITEM_SIZE: Final = value_rule(
         memory.MIN_ITEM_SIZE <= parse_quantity(amount) <= memory.MAX_ITEM_SIZE
         and not parse_quantity(amount) % memory.ITEM_SIZE_STEP
     ),
-    "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('512Ki')) >= 0"
-    " && quantity(string(self)).compareTo(quantity('1Gi')) <= 0"
-    f" && {_BYTES_CEL} % {memory.ITEM_SIZE_STEP} == 0"
-    f" && quantity(string(self)).compareTo(quantity('0').add({_BYTES_CEL})) == 0",
+    cel_quantity_range(
+        "512Ki",
+        "1Gi",
+        f"{_BYTES_CEL} % {memory.ITEM_SIZE_STEP} == 0 && q.compareTo(quantity('0').add({_BYTES_CEL})) == 0",
+    ),
     "must be a multiple of 512Ki from 512Ki to 1Gi (memcached does not start with another size); the default is 1Mi",
 )
 
@@ -219,7 +219,7 @@ _HUNDRED_LIMIT_CEL: Final = f"{_LIMIT_CEL} * 100.0"
 
 def _needed_cel(need: Need, cache: str) -> str:
     """`memory.needed` in CEL. `cache`: the expression for the bytes of the cache."""
-    return f"({cache} * {need.percent}.0 + {need.constant * 100}.0 + settings * 100.0)"
+    return f"({cache} * {need.percent}.0 + {need.constant * 100}.0 + rest * 100.0)"
 
 
 def _with_headroom_cel(cache: str) -> str:
@@ -231,26 +231,30 @@ def _mebibytes_cel(hundred: str) -> str:
     return f"int(({hundred} + {_MEBIBYTE * 100 - 1}.0) / {_MEBIBYTE * 100}.0)"
 
 
-_MINIMUM_CEL: Final = (
-    f"[{_needed_cel(memory.NEED, _CACHE_CEL)},"
-    f" [{memory.MIN_DEFAULT_LIMIT * 100}.0, {_with_headroom_cel(_CACHE_CEL)}].max()].min()"
-)
-"""memory.exact_minimum."""
+_FIRST_MINIMUM_CEL: Final = f"[{memory.MIN_DEFAULT_LIMIT * 100}.0, {_with_headroom_cel('cache')}].max()"
+_MINIMUM_CEL: Final = f"[{_needed_cel(memory.NEED, 'cache')}, {_FIRST_MINIMUM_CEL}].min()"
+"""memory.exact_minimum, with the variable `cache`, which is _CACHE_CEL."""
+
+
+def _with_cache(expression: str, macro: str) -> str:
+    """As `_with_settings`, with the variable `cache`."""
+    return _with_settings(f"[{_CACHE_CEL}].{macro}(cache, {expression})", macro)
+
 
 MEMORY_LIMIT: Final = Rule(
     "spec",
     _memory_limit_too_low,
-    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_with_settings(f'{_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}', 'all')}",
+    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_with_cache(f'{_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}', 'all')}",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
     # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
-    message_expression=_with_settings(
+    message_expression=_with_cache(
         f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d threads%s%s')}'"
         f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
         f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}, table > 0 ? '{_WITH_TABLE}' : '',"
         f" has(self.cache.extstore) ? '{_WITH_DISK}' : ''])",
         "map",
     )
-    + "[0][0]",
+    + "[0][0][0]",
     field_path=".resources.limits.memory",
     inputs=(_LIMIT, "cache.memory"),
     optional_inputs=(*_SETTINGS, ("cache.maxItemSize", "")),

@@ -11,7 +11,7 @@ from memcached_api.memcached.rules.monitoring import WATCHES_CEL, watches
 from memcached_api.memcached.rules.warm_up import STABLE, TIME
 from memcached_api.quantity import parse_quantity
 from memcached_api.shared.durations import seconds
-from memcached_api.validation.common_rules import SUBDOMAIN, matches, range_rule
+from memcached_api.validation.common_rules import SUBDOMAIN, cel_quantity_range, matches, range_rule
 from memcached_api.validation.rules import Rule, Violation, blocking, field_rule, value_rule
 from memcached_api.values import is_array, is_object, nested_field
 
@@ -53,8 +53,7 @@ ONLY_STABLE: Final = field_rule(
 SIZE: Final = value_rule(
     f"{_SECTION}.size",
     lambda amount: extstore.MIN_SIZE <= parse_quantity(amount) <= extstore.MAX_SIZE,
-    "isQuantity(string(self)) && quantity(string(self)).compareTo(quantity('1Gi')) >= 0"
-    " && quantity(string(self)).compareTo(quantity('4Ti')) <= 0",
+    cel_quantity_range("1Gi", "4Ti"),
     "must be a quantity from 1Gi to 4Ti, the size of the volume of each pod, such as 100Gi",
 )
 

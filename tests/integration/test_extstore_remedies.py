@@ -67,7 +67,8 @@ def wait_until_written(client: Client, number: int) -> None:
 
 def is_full(stats: Mapping[str, str]) -> bool:
     """Whether headers fill the memory. memcached reports their share from 1.6.34 on."""
-    return int(stats["evictions"]) > 0 and stats.get("extstore_memory_pressure", "100.00") == "100.00"
+    reports_share = stats["version"] != "1.6.18"
+    return int(stats["evictions"]) > 0 and (not reports_share or stats["extstore_memory_pressure"] == "100.00")
 
 
 def test_headers_that_fill_the_memory(root: Path, items: str) -> None:

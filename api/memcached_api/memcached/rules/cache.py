@@ -67,12 +67,13 @@ _SETTINGS_CEL: Final = (
 """memory.settings_memory, with the variable `table`, which is _TABLE_CEL."""
 
 
-def _with_settings(expression: str, macro: str) -> str:
-    """CEL with the variables `table` and `rest`: the amounts of the two expressions above.
+def _with_amounts(cache: str, expression: str, macro: str) -> str:
+    """CEL with the variables `table` and `rest`, the amounts of the two expressions above, and `cache`.
 
-    `macro`: `all` for a condition; `map` for another value, in a list of lists.
+    `cache`: the expression for the bytes of the cache. `macro`: `all` for a condition; `map` for another
+    value, in a list of lists of lists.
     """
-    return f"[{_TABLE_CEL}].{macro}(table, [{_SETTINGS_CEL}].{macro}(rest, {expression}))"
+    return f"[{_TABLE_CEL}].{macro}(table, [{_SETTINGS_CEL}].{macro}(rest, [{cache}].{macro}(cache, {expression})))"
 
 
 CACHE_MEMORY: Final = value_rule(
@@ -217,13 +218,12 @@ def _minimum_message(minimum: str, cache: str, connections: str, threads: str) -
 _HUNDRED_LIMIT_CEL: Final = f"{_LIMIT_CEL} * 100.0"
 
 
-def _needed_cel(need: Need, cache: str) -> str:
-    """`memory.needed` in CEL. `cache`: the expression for the bytes of the cache."""
-    return f"({cache} * {need.percent}.0 + {need.constant * 100}.0 + rest * 100.0)"
+def _needed_cel(need: Need) -> str:
+    """`memory.needed` in CEL, with the variables of `_with_amounts`."""
+    return f"(cache * {need.percent}.0 + {need.constant * 100}.0 + rest * 100.0)"
 
 
-def _with_headroom_cel(cache: str) -> str:
-    return f"{_needed_cel(memory.FIRST_NEED, cache)} * {memory.HEADROOM}"
+_WITH_HEADROOM_CEL: Final = f"{_needed_cel(memory.FIRST_NEED)} * {memory.HEADROOM}"
 
 
 def _mebibytes_cel(hundred: str) -> str:
@@ -231,23 +231,19 @@ def _mebibytes_cel(hundred: str) -> str:
     return f"int(({hundred} + {_MEBIBYTE * 100 - 1}.0) / {_MEBIBYTE * 100}.0)"
 
 
-_FIRST_MINIMUM_CEL: Final = f"[{memory.MIN_DEFAULT_LIMIT * 100}.0, {_with_headroom_cel('cache')}].max()"
-_MINIMUM_CEL: Final = f"[{_needed_cel(memory.NEED, 'cache')}, {_FIRST_MINIMUM_CEL}].min()"
-"""memory.exact_minimum, with the variable `cache`, which is _CACHE_CEL."""
-
-
-def _with_cache(expression: str, macro: str) -> str:
-    """As `_with_settings`, with the variable `cache`."""
-    return _with_settings(f"[{_CACHE_CEL}].{macro}(cache, {expression})", macro)
-
+_FIRST_MINIMUM_CEL: Final = f"[{memory.MIN_DEFAULT_LIMIT * 100}.0, {_WITH_HEADROOM_CEL}].max()"
+_MINIMUM_CEL: Final = f"[{_needed_cel(memory.NEED)}, {_FIRST_MINIMUM_CEL}].min()"
+"""memory.exact_minimum."""
 
 MEMORY_LIMIT: Final = Rule(
     "spec",
     _memory_limit_too_low,
-    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL}) || {_with_cache(f'{_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}', 'all')}",
+    f"!({_HAS_LIMIT_CEL}) || !({_HAS_CACHE_CEL})"
+    f" || {_with_amounts(_CACHE_CEL, f'{_HUNDRED_LIMIT_CEL} >= {_MINIMUM_CEL}', 'all')}",
     "must be large enough for spec.cache.memory; raise this limit or lower spec.cache.memory",
     # Of the ways to format a number in CEL, only format() has a cost that the API server can bound.
-    message_expression=_with_cache(
+    message_expression=_with_amounts(
+        _CACHE_CEL,
         f"'limit %s {_minimum_message('%dMi', '%s', '%d connections%s', '%d threads%s%s')}'"
         f".format([self.resources.limits['memory'], {_mebibytes_cel(_MINIMUM_CEL)}, self.cache.memory,"
         f" {_CONNECTIONS_CEL}, has(self.tls) ? ' with TLS' : '', {_THREADS_CEL}, table > 0 ? '{_WITH_TABLE}' : '',"
@@ -291,22 +287,17 @@ _LEAST_CACHE_CEL: Final = (
     f"(self.?cache.?warmRestart.orValue(false) ? {memory.MIN_WARM_CACHE}.0 : {memory.MIN_CACHE}.0)"
 )
 _SMALLEST_CACHE_CEL: Final = f"[{_HAS_ITEM_CEL} ? {_ITEM_CEL} * 2.0 : 0.0, {_LEAST_CACHE_CEL}].max()"
-_LIMIT_FOR_CEL: Final = f"[{_with_headroom_cel('smallest')}, {_needed_cel(memory.NEED, 'smallest')}].max()"
-"""memory.exact_limit_for, with the variable `smallest`, which is _SMALLEST_CACHE_CEL."""
-
-
-def _with_smallest(expression: str, macro: str) -> str:
-    """As `_with_settings`, with the variable `smallest`."""
-    return _with_settings(f"[{_SMALLEST_CACHE_CEL}].{macro}(smallest, {expression})", macro)
-
+_LIMIT_FOR_CEL: Final = f"[{_WITH_HEADROOM_CEL}, {_needed_cel(memory.NEED)}].max()"
+"""memory.exact_limit_for."""
 
 DERIVED_MEMORY: Final = Rule(
     "spec",
     _limit_without_cache,
     f"!({_HAS_LIMIT_CEL}) || ({_HAS_CACHE_CEL})"
-    f" || {_with_smallest(f'{_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}', 'all')}",
+    f" || {_with_amounts(_SMALLEST_CACHE_CEL, f'{_HUNDRED_LIMIT_CEL} >= {_LIMIT_FOR_CEL}', 'all')}",
     f"must be large enough to derive spec.cache.memory from it; {_RAISE}",
-    message_expression=_with_smallest(
+    message_expression=_with_amounts(
+        _SMALLEST_CACHE_CEL,
         f"'limit %s {_derived_message('%dMi', '%dMi')}'"
         f".format([self.resources.limits['memory'], {_mebibytes_cel(_LIMIT_FOR_CEL)},"
         f" int({_LEAST_CACHE_CEL}) / {_MEBIBYTE}])",
